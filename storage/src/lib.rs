@@ -16,8 +16,11 @@ pub mod error;
 pub mod ids;
 pub mod interval;
 pub mod lineage;
+pub mod manifest;
+pub mod part;
 pub mod rules;
 pub mod stream_def;
+pub mod verb;
 
 pub use clock::{Clock, Timestamp};
 pub use error::{Error, ErrorKind, Result};

@@ -1,0 +1,166 @@
+//! The changes a commit can make. Data only; applying them is pure and lives in `manifest.rs`'s neighbours.
+
+use crate::{
+    clock::Timestamp,
+    ids::{BranchId, ColumnId, CommitNo, Epoch, Fingerprint, Generation, PartId, SchemaVersion, Sn, StreamId},
+    lineage::Lineage,
+    verb::Verb,
+    part::meta::{ExpiredRows, PartMeta, Placement, RuleFacts},
+    stream_def::{SettingValue, StreamDef},
+};
+use serde::{Deserialize, Serialize};
+
+/// One numbered, atomic change of the manifest.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Commit {
+    pub no: CommitNo,
+    pub epoch: Epoch,
+    /// Tells a commit that landed from another's with the same number, after a time-out.
+    pub nonce: String,
+    /// Never falls from one commit to the next (I3).
+    pub time: Timestamp,
+    pub edits: Vec<Edit>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Edit {
+    /// A new opening; older epochs' commits are refused from here (I7).
+    TakeEpoch(Epoch),
+    CreateDatabase { name: String },
+    DropDatabase { name: String },
+    /// Its lineage starts whole, its applied sn at 0.
+    CreateStream(Box<StreamDef>),
+    /// New columns, rules, settings, names, comment. The id stays.
+    AlterStream(Box<StreamDef>),
+    /// The stream with its parts, refs and readers.
+    DropStream(StreamId),
+    /// The log is folded up to `sn`; `records` are those newly folded, appends coalesced beyond a limit.
+    Apply { stream: StreamId, sn: Sn, records: Vec<RecordInfo> },
+    /// A branch sees other sns from `lineage.from` on.
+    SetLineage { stream: StreamId, branch: BranchId, lineage: Lineage },
+    AddPart(Box<PartMeta>),
+    /// The part is no longer listed; vacuum deletes its object once nothing pins it.
+    RemovePart { stream: StreamId, part: PartId, why: RemoveReason },
+    /// Same rows, other place or codec (move, recompress).
+    Place { stream: StreamId, part: PartId, placement: Placement },
+    /// Measured facts join those of other rules.
+    Measured { stream: StreamId, part: PartId, facts: Vec<RuleFacts> },
+    Marked { stream: StreamId, part: PartId, marker: u64 },
+    AddDeletion { stream: StreamId, part: PartId, deletion: crate::part::meta::Deletion },
+    AddExpired { stream: StreamId, part: PartId, expired: ExpiredRows },
+    /// A job that arms a timer of a partition ended.
+    TimerArmed { stream: StreamId, partition: String, timer: Timer, at: Timestamp },
+    /// `None` gives the setting its default back.
+    ServerSetting { name: String, value: Option<SettingValue> },
+    PartLog(Box<PartLogRow>),
+    LifecycleLog(Box<LifecycleLogRow>),
+    /// These rows of the two logs now lie in the internal streams.
+    LogsMoved { through: CommitNo },
+    /// Vacuum deleted the objects of these removed parts.
+    Vacuumed { parts: Vec<(StreamId, PartId, Generation)> },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Timer {
+    /// `merge_with_ttl_timeout`
+    Prune,
+    /// `merge_with_recompression_ttl_timeout`
+    Recompress,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RemoveReason {
+    /// Its rows live on in another part.
+    Replaced,
+    /// A rule took it whole.
+    Rule,
+    /// TRUNCATE or DROP PARTITION.
+    Statement,
+    /// No readable cut sees it.
+    History,
+    StreamDropped,
+}
+
+/// A line of the stream's record list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordInfo {
+    /// The last sn of the line.
+    pub sn: Sn,
+    /// How many records the line stands for: more than one only for coalesced appends.
+    pub count: u64,
+    pub parent: Sn,
+    pub branch: BranchId,
+    pub time: Timestamp,
+    pub verb: Verb,
+    pub rows_added: u64,
+    pub rows_deleted: u64,
+    pub schema_version: SchemaVersion,
+    /// Keys of idempotent inserts, remembered as long as the line is.
+    pub key: Option<String>,
+}
+
+/// What a commit's plan stood on. One that no longer holds refuses the commit (I13).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expect {
+    Part { stream: StreamId, part: PartId, generation: Generation },
+    Policy { stream: StreamId, version: u64 },
+    Schema { stream: StreamId, version: SchemaVersion },
+    /// The stream exists and has this definition exactly (both versions).
+    Definition { stream: StreamId, schema: SchemaVersion, policy: u64 },
+    Lineage { stream: StreamId, branch: BranchId, from: Sn },
+    Applied { stream: StreamId, sn: Sn },
+    NoStreamNamed { database: String, name: String },
+    Database { name: String },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PartEvent {
+    NewPart,
+    MergeParts,
+    PrunePart,
+    RecompressPart,
+    MovePart,
+    DropPart,
+    RemovePart,
+}
+
+/// A row of system.part_log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartLogRow {
+    pub time: Timestamp,
+    pub event: PartEvent,
+    pub database: String,
+    pub stream: String,
+    pub part: String,
+    pub source_parts: Vec<String>,
+    pub partition: String,
+    pub disk: String,
+    pub rows: u64,
+    pub bytes: u64,
+    pub rows_read: u64,
+    pub bytes_read: u64,
+    pub duration_ms: u64,
+    pub reason: String,
+    pub error: String,
+}
+
+/// A row of system.lifecycle_log: one change made by a rule.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LifecycleLogRow {
+    pub time: Timestamp,
+    pub database: String,
+    pub stream: String,
+    pub rule: String,
+    pub fingerprint: Fingerprint,
+    pub action: String,
+    pub part: String,
+    pub rows_before: u64,
+    pub rows_after: u64,
+    pub bytes_before: u64,
+    pub bytes_after: u64,
+    pub reason: String,
+    pub duration_ms: u64,
+    pub error: String,
+    /// Columns that the rule read.
+    pub columns: Vec<ColumnId>,
+}

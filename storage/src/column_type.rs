@@ -38,7 +38,10 @@ pub enum ColumnType {
     Ipv4,
     Ipv6,
     /// 8 or 16 bits; labels with their numbers.
-    Enum { bits: u8, labels: Vec<(Arc<str>, i16)> },
+    Enum {
+        bits: u8,
+        labels: Vec<(Arc<str>, i16)>,
+    },
     /// A hint only: the same values as the type inside.
     LowCardinality(Box<ColumnType>),
     /// Elements with their nullability.
@@ -67,7 +70,9 @@ impl ColumnType {
             Self::Date => DataType::Date32,
             Self::DateTime(zone) => DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
             Self::DateTime64(digits, zone) => DataType::Timestamp(unit_of(*digits), zone.clone()),
-            Self::String | Self::FixedString(_) | Self::Uuid | Self::Json | Self::Ipv4 | Self::Ipv6 | Self::Enum { .. } => DataType::Utf8View,
+            Self::String | Self::FixedString(_) | Self::Uuid | Self::Json | Self::Ipv4 | Self::Ipv6 | Self::Enum { .. } => {
+                DataType::Utf8View
+            }
             Self::LowCardinality(inner) => inner.arrow(),
             Self::Array(inner, nullable) => DataType::List(Arc::new(Field::new("item", inner.arrow(), *nullable))),
             Self::Map(key, value, nullable) => {

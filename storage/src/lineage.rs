@@ -59,9 +59,8 @@ impl SnSet {
     }
     /// Without the sns of `range`.
     pub fn remove(&mut self, range: SnRange) {
-        let split = |r: &SnRange| {
-            [SnRange { after: r.after, to: r.to.min(range.after) }, SnRange { after: r.after.max(range.to), to: r.to }]
-        };
+        let split =
+            |r: &SnRange| [SnRange { after: r.after, to: r.to.min(range.after) }, SnRange { after: r.after.max(range.to), to: r.to }];
         if !range.is_empty() {
             *self = Self::new(self.ranges.iter().flat_map(split));
         }

@@ -17,11 +17,16 @@ pub struct Rule {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Action {
     /// Removes due rows, of those that `only` (canonical SQL) selects.
-    Delete { only: Option<String> },
+    Delete {
+        only: Option<String>,
+    },
     Recompress(Codec),
     Move(Destination),
     /// Folds due rows of one key into one.
-    GroupBy { keys: Vec<String>, set: Vec<(String, String)> },
+    GroupBy {
+        keys: Vec<String>,
+        set: Vec<(String, String)>,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -37,10 +37,7 @@ proptest! {
 
 #[test]
 fn main_after_a_rollback_sees_the_start_and_what_came_after() {
-    let rolled_back = Lineage {
-        from: Sn(45),
-        sees: vec![(BranchId::MAIN, SnSet::new([range((0, 20)), range((45, u64::MAX))]))],
-    };
+    let rolled_back = Lineage { from: Sn(45), sees: vec![(BranchId::MAIN, SnSet::new([range((0, 20)), range((45, u64::MAX))]))] };
     assert!(rolled_back.sees(BranchId::MAIN, Sn(20), Sn(50)));
     assert!(!rolled_back.sees(BranchId::MAIN, Sn(30), Sn(50)));
     assert!(rolled_back.sees(BranchId::MAIN, Sn(46), Sn(50)));

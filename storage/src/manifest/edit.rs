@@ -4,9 +4,9 @@ use crate::{
     clock::Timestamp,
     ids::{BranchId, ColumnId, CommitNo, Epoch, Fingerprint, Generation, PartId, SchemaVersion, Sn, StreamId},
     lineage::Lineage,
-    verb::Verb,
     part::meta::{ExpiredRows, PartMeta, Placement, RuleFacts},
     stream_def::{SettingValue, StreamDef},
+    verb::Verb,
 };
 use serde::{Deserialize, Serialize};
 
@@ -26,8 +26,12 @@ pub struct Commit {
 pub enum Edit {
     /// A new opening; older epochs' commits are refused from here (I7).
     TakeEpoch(Epoch),
-    CreateDatabase { name: String },
-    DropDatabase { name: String },
+    CreateDatabase {
+        name: String,
+    },
+    DropDatabase {
+        name: String,
+    },
     /// Its lineage starts whole, its applied sn at 0.
     CreateStream(Box<StreamDef>),
     /// New columns, rules, settings, names, comment. The id stays.
@@ -35,29 +39,73 @@ pub enum Edit {
     /// The stream with its parts, refs and readers.
     DropStream(StreamId),
     /// The log is folded up to `sn`; `records` are those newly folded, appends coalesced beyond a limit.
-    Apply { stream: StreamId, sn: Sn, records: Vec<RecordInfo> },
+    Apply {
+        stream: StreamId,
+        sn: Sn,
+        records: Vec<RecordInfo>,
+    },
     /// A branch sees other sns from `lineage.from` on.
-    SetLineage { stream: StreamId, branch: BranchId, lineage: Lineage },
+    SetLineage {
+        stream: StreamId,
+        branch: BranchId,
+        lineage: Lineage,
+    },
     AddPart(Box<PartMeta>),
     /// The part is no longer listed; vacuum deletes its object once nothing pins it.
-    RemovePart { stream: StreamId, part: PartId, why: RemoveReason },
+    RemovePart {
+        stream: StreamId,
+        part: PartId,
+        why: RemoveReason,
+    },
     /// Same rows, other place or codec (move, recompress).
-    Place { stream: StreamId, part: PartId, placement: Placement },
+    Place {
+        stream: StreamId,
+        part: PartId,
+        placement: Placement,
+    },
     /// Measured facts join those of other rules.
-    Measured { stream: StreamId, part: PartId, facts: Vec<RuleFacts> },
-    Marked { stream: StreamId, part: PartId, marker: u64 },
-    AddDeletion { stream: StreamId, part: PartId, deletion: crate::part::meta::Deletion },
-    AddExpired { stream: StreamId, part: PartId, expired: ExpiredRows },
+    Measured {
+        stream: StreamId,
+        part: PartId,
+        facts: Vec<RuleFacts>,
+    },
+    Marked {
+        stream: StreamId,
+        part: PartId,
+        marker: u64,
+    },
+    AddDeletion {
+        stream: StreamId,
+        part: PartId,
+        deletion: crate::part::meta::Deletion,
+    },
+    AddExpired {
+        stream: StreamId,
+        part: PartId,
+        expired: ExpiredRows,
+    },
     /// A job that arms a timer of a partition ended.
-    TimerArmed { stream: StreamId, partition: String, timer: Timer, at: Timestamp },
+    TimerArmed {
+        stream: StreamId,
+        partition: String,
+        timer: Timer,
+        at: Timestamp,
+    },
     /// `None` gives the setting its default back.
-    ServerSetting { name: String, value: Option<SettingValue> },
+    ServerSetting {
+        name: String,
+        value: Option<SettingValue>,
+    },
     PartLog(Box<PartLogRow>),
     LifecycleLog(Box<LifecycleLogRow>),
     /// These rows of the two logs now lie in the internal streams.
-    LogsMoved { through: CommitNo },
+    LogsMoved {
+        through: CommitNo,
+    },
     /// Vacuum deleted the objects of these removed parts.
-    Vacuumed { parts: Vec<(StreamId, PartId, Generation)> },
+    Vacuumed {
+        parts: Vec<(StreamId, PartId, Generation)>,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -102,15 +150,41 @@ pub struct RecordInfo {
 /// What a commit's plan stood on. One that no longer holds refuses the commit (I13).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expect {
-    Part { stream: StreamId, part: PartId, generation: Generation },
-    Policy { stream: StreamId, version: u64 },
-    Schema { stream: StreamId, version: SchemaVersion },
+    Part {
+        stream: StreamId,
+        part: PartId,
+        generation: Generation,
+    },
+    Policy {
+        stream: StreamId,
+        version: u64,
+    },
+    Schema {
+        stream: StreamId,
+        version: SchemaVersion,
+    },
     /// The stream exists and has this definition exactly (both versions).
-    Definition { stream: StreamId, schema: SchemaVersion, policy: u64 },
-    Lineage { stream: StreamId, branch: BranchId, from: Sn },
-    Applied { stream: StreamId, sn: Sn },
-    NoStreamNamed { database: String, name: String },
-    Database { name: String },
+    Definition {
+        stream: StreamId,
+        schema: SchemaVersion,
+        policy: u64,
+    },
+    Lineage {
+        stream: StreamId,
+        branch: BranchId,
+        from: Sn,
+    },
+    Applied {
+        stream: StreamId,
+        sn: Sn,
+    },
+    NoStreamNamed {
+        database: String,
+        name: String,
+    },
+    Database {
+        name: String,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -106,7 +106,10 @@ pub struct ExpiredRows {
 pub enum RowsAt {
     Inline(RowSet),
     /// `<part id>.<lsn>.del` or `<part id>.<job id>.exp`, with how many rows it names.
-    Beside { suffix: BesideName, count: u64 },
+    Beside {
+        suffix: BesideName,
+        count: u64,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,1 +1,3 @@
 //! Ebb.
+
+pub mod wire;

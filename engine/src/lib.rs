@@ -1,1 +1,30 @@
-//! Engine.
+//! Decisions: what should happen to rows as they arrive and grow old, and making it happen.
+//!
+//! The life of a row. An insert computes its partition, asks admission, takes the stream's next sn and appends a record to the log;
+//! when the log is durable the row joins the *tail* and everyone sees it. A *flush* sorts the tail into parts, one per partition, and
+//! commits "records up to sn are in parts". Large inserts write their parts first and log one record that names them. From then on
+//! the row's part is merged, pruned and dropped by *jobs*: `plan` decides from plain values what should happen and why, `schedule`
+//! chooses when, `job` does it and commits on condition that what the plan stood on still holds.
+//!
+//! Two clocks: ages follow [`ebb_storage::Clock`]; nothing that a statement waits for does.
+//!
+//! This crate never sees SQL beyond the canonical texts that it hands to an [`expr::ExprCompiler`].
+
+pub mod database;
+pub mod ddl;
+pub mod expr;
+pub mod ingest;
+pub mod inspect;
+pub mod limits;
+pub mod observe;
+pub mod open;
+pub mod read;
+pub mod schedule;
+
+pub use database::Engine;
+pub use ebb_storage::{Clock, Error, ErrorKind, Result, Timestamp};
+pub use ingest::{InsertOptions, Inserted, StagedInsert, Transaction};
+pub use observe::{Explained, RunningJob, Status};
+pub use open::OpenOptions;
+pub use read::{LivePart, ReadView, StreamView, TailRows};
+pub use schedule::{Optimized, Stop};

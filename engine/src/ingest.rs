@@ -1,0 +1,12 @@
+//! How rows come in: partitions, admission, the log, the tail, flushes into parts, staged parts, transactions.
+
+pub mod flush;
+pub mod insert;
+pub mod partition;
+pub mod staged;
+pub mod tail;
+pub mod transaction;
+
+pub use insert::{InsertOptions, Inserted};
+pub use staged::StagedInsert;
+pub use transaction::Transaction;

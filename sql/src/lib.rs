@@ -1,3 +1,10 @@
 //! Ebb.
 
+pub mod dialect;
+pub mod error;
+pub mod parse;
+pub mod sqlstate;
+pub mod statement;
 pub mod wire;
+
+pub use error::{Error, ErrorKind, Result};

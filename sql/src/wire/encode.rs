@@ -16,8 +16,9 @@ use pgwire::api::results::FieldFormat;
 use pgwire::messages::data::DataRow;
 
 pub use cell::Column;
+pub use numeric::{write_decimal_binary, write_decimal_text};
 pub use text::write_text;
-pub use time::Zone;
+pub use time::{PG_EPOCH_DAYS, PG_EPOCH_MICROS, Zone};
 
 /// Encodes batches of one result.
 pub struct RowEncoder {

@@ -1,0 +1,162 @@
+//! Parameters of a prepared statement, from PostgreSQL's bytes to values.
+//!
+//! The client says how a parameter is encoded (its type if it named one, else the type it was told); the statement says what it needs.
+//! A value that does not fit is an error that names the parameter, never a guess.
+
+use arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
+use pgwire::api::{Type, results::FieldFormat};
+
+use super::encode::{PG_EPOCH_DAYS, PG_EPOCH_MICROS};
+
+/// What went wrong, with its SQLSTATE.
+#[derive(Debug, PartialEq)]
+pub struct BadParameter {
+    pub sqlstate: &'static str,
+    pub message: String,
+}
+
+fn bad(n: usize, why: impl std::fmt::Display) -> BadParameter {
+    BadParameter { sqlstate: "22P02", message: format!("parameter ${n}: {why}") }
+}
+
+/// Parameter `n` (from 1), encoded as `pg`, as a value of type `target` where the statement knows it.
+pub fn decode(
+    n: usize,
+    bytes: Option<&[u8]>,
+    format: FieldFormat,
+    pg: &Type,
+    target: Option<&DataType>,
+) -> Result<ScalarValue, BadParameter> {
+    let Some(bytes) = bytes else {
+        return match target {
+            Some(t) => ScalarValue::try_from(t).map_err(|e| bad(n, e)),
+            None => Ok(ScalarValue::Null),
+        };
+    };
+    let value = match format {
+        FieldFormat::Text => from_text(n, bytes, pg)?,
+        FieldFormat::Binary => from_binary(n, bytes, pg)?,
+    };
+    match target {
+        Some(t) if *t != value.data_type() && *t != DataType::Null => cast(n, &value, t),
+        _ => Ok(value),
+    }
+}
+
+fn cast(n: usize, value: &ScalarValue, target: &DataType) -> Result<ScalarValue, BadParameter> {
+    value.cast_to(target).map_err(|e| {
+        let text = value.to_string();
+        let shown: String = text.chars().take(80).collect();
+        bad(n, format_args!("'{shown}' is no {target}: {}", e.strip_backtrace()))
+    })
+}
+
+/// Text stays text until it is cast to what the statement needs; only forms that a cast does not know are read here.
+fn from_text(n: usize, bytes: &[u8], pg: &Type) -> Result<ScalarValue, BadParameter> {
+    let text =
+        std::str::from_utf8(bytes).map_err(|e| BadParameter { sqlstate: "22021", message: format!("parameter ${n} is not UTF-8: {e}") })?;
+    match *pg {
+        Type::BOOL => match text.trim().to_ascii_lowercase().as_str() {
+            "t" | "true" | "y" | "yes" | "on" | "1" => Ok(ScalarValue::Boolean(Some(true))),
+            "f" | "false" | "n" | "no" | "off" | "0" => Ok(ScalarValue::Boolean(Some(false))),
+            _ => Err(bad(n, format_args!("'{text}' is no boolean"))),
+        },
+        Type::BYTEA => match text.strip_prefix("\\x") {
+            Some(hex) => unhex(hex).map(|b| ScalarValue::Binary(Some(b))).ok_or_else(|| bad(n, "bad hexadecimal digits")),
+            None => Ok(ScalarValue::Binary(Some(bytes.to_vec()))),
+        },
+        Type::INT2 | Type::INT4 | Type::INT8 => {
+            text.trim().parse().map(|v| ScalarValue::Int64(Some(v))).map_err(|_| bad(n, format_args!("'{text}' is no integer")))
+        }
+        Type::FLOAT4 | Type::FLOAT8 => {
+            text.trim().parse().map(|v| ScalarValue::Float64(Some(v))).map_err(|_| bad(n, format_args!("'{text}' is no number")))
+        }
+        _ => Ok(ScalarValue::Utf8(Some(text.to_owned()))),
+    }
+}
+
+fn unhex(hex: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u8>> = hex.chars().map(|c| c.to_digit(16).map(|d| d as u8)).collect();
+    let digits = digits.filter(|d| d.len() % 2 == 0)?;
+    Some(digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect())
+}
+
+fn from_binary(n: usize, bytes: &[u8], pg: &Type) -> Result<ScalarValue, BadParameter> {
+    fn fixed<const W: usize>(n: usize, bytes: &[u8], pg: &Type) -> Result<[u8; W], BadParameter> {
+        bytes.try_into().map_err(|_| bad(n, format_args!("{} bytes where {pg} has {W}", bytes.len())))
+    }
+    let past = |v: i64, epoch: i64| v.checked_add(epoch).ok_or_else(|| bad(n, "time out of range"));
+    Ok(match *pg {
+        Type::BOOL => ScalarValue::Boolean(Some(fixed::<1>(n, bytes, pg)? != [0])),
+        Type::INT2 => ScalarValue::Int16(Some(i16::from_be_bytes(fixed(n, bytes, pg)?))),
+        Type::INT4 => ScalarValue::Int32(Some(i32::from_be_bytes(fixed(n, bytes, pg)?))),
+        Type::INT8 => ScalarValue::Int64(Some(i64::from_be_bytes(fixed(n, bytes, pg)?))),
+        Type::OID => ScalarValue::Int64(Some(i64::from(u32::from_be_bytes(fixed(n, bytes, pg)?)))),
+        Type::FLOAT4 => ScalarValue::Float32(Some(f32::from_be_bytes(fixed(n, bytes, pg)?))),
+        Type::FLOAT8 => ScalarValue::Float64(Some(f64::from_be_bytes(fixed(n, bytes, pg)?))),
+        Type::DATE => {
+            let days = i32::from_be_bytes(fixed(n, bytes, pg)?);
+            ScalarValue::Date32(Some(days.checked_add(PG_EPOCH_DAYS).ok_or_else(|| bad(n, "date out of range"))?))
+        }
+        Type::TIME => ScalarValue::Time64Microsecond(Some(i64::from_be_bytes(fixed(n, bytes, pg)?))),
+        Type::TIMESTAMP => ScalarValue::TimestampMicrosecond(Some(past(i64::from_be_bytes(fixed(n, bytes, pg)?), PG_EPOCH_MICROS)?), None),
+        Type::TIMESTAMPTZ => {
+            ScalarValue::TimestampMicrosecond(Some(past(i64::from_be_bytes(fixed(n, bytes, pg)?), PG_EPOCH_MICROS)?), Some("UTC".into()))
+        }
+        Type::INTERVAL => {
+            let [micros, rest] = [&bytes[..8.min(bytes.len())], &bytes[8.min(bytes.len())..]];
+            let micros = i64::from_be_bytes(fixed(n, micros, pg)?);
+            let rest: [u8; 8] = fixed(n, rest, pg)?;
+            let [days, months] = [&rest[..4], &rest[4..]].map(|b| i32::from_be_bytes([b[0], b[1], b[2], b[3]]));
+            let nanos = micros.checked_mul(1000).ok_or_else(|| bad(n, "interval out of range"))?;
+            ScalarValue::new_interval_mdn(months, days, nanos)
+        }
+        Type::NUMERIC => ScalarValue::Utf8(Some(numeric_text(bytes).ok_or_else(|| bad(n, "damaged numeric"))?)),
+        Type::UUID => ScalarValue::Utf8(Some(uuid::Uuid::from_bytes(fixed(n, bytes, pg)?).to_string())),
+        Type::BYTEA => ScalarValue::Binary(Some(bytes.to_vec())),
+        Type::JSONB => return from_text(n, bytes.strip_prefix(&[1]).unwrap_or(bytes), &Type::TEXT),
+        Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::UNKNOWN | Type::JSON | Type::CHAR => {
+            return from_text(n, bytes, &Type::TEXT);
+        }
+        _ => {
+            return Err(BadParameter {
+                sqlstate: "0A000",
+                message: format!("parameter ${n}: binary {pg} is not understood; send it as text"),
+            });
+        }
+    })
+}
+
+/// The digits of a binary numeric; `None` where the bytes are not one.
+fn numeric_text(bytes: &[u8]) -> Option<String> {
+    let word = |i: usize| Some(u16::from_be_bytes([*bytes.get(2 * i)?, *bytes.get(2 * i + 1)?]));
+    let (groups, weight, sign, scale) = (usize::from(word(0)?), i32::from(word(1)? as i16), word(2)?, usize::from(word(3)?));
+    match sign {
+        0xC000 => return Some("NaN".to_owned()),
+        0xD000 => return Some("Infinity".to_owned()),
+        0xF000 => return Some("-Infinity".to_owned()),
+        _ if bytes.len() != 8 + 2 * groups || scale > 16_383 => return None,
+        _ => {}
+    }
+    let group = |position: i32| {
+        let i = weight - position;
+        if (0..groups as i32).contains(&i) { word(4 + i as usize) } else { Some(0) }
+    };
+    let mut whole = String::new();
+    for position in (0..=weight.max(0)).rev() {
+        whole.push_str(&format!("{:04}", group(position)?));
+    }
+    let mut fraction = String::new();
+    for position in 1..=scale.div_ceil(4) as i32 {
+        fraction.push_str(&format!("{:04}", group(-position)?));
+    }
+    fraction.truncate(scale);
+    let whole = whole.trim_start_matches('0');
+    let sign = if sign == 0x4000 { "-" } else { "" };
+    let whole = if whole.is_empty() { "0" } else { whole };
+    Some(if fraction.is_empty() { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,58 @@
+use super::*;
+use crate::wire::encode::write_decimal_binary;
+use arrow::datatypes::TimeUnit;
+use bytes::BytesMut;
+use proptest::prelude::*;
+
+fn text(value: &str, pg: Type, target: &DataType) -> Result<ScalarValue, BadParameter> {
+    decode(1, Some(value.as_bytes()), FieldFormat::Text, &pg, Some(target))
+}
+
+#[test]
+fn text_becomes_what_the_statement_needs() {
+    assert_eq!(text("42", Type::UNKNOWN, &DataType::Int32), Ok(ScalarValue::Int32(Some(42))));
+    assert_eq!(text("t", Type::BOOL, &DataType::Boolean), Ok(ScalarValue::Boolean(Some(true))));
+    assert_eq!(text("\\x00ff", Type::BYTEA, &DataType::Binary), Ok(ScalarValue::Binary(Some(vec![0, 255]))));
+    let stamp = DataType::Timestamp(TimeUnit::Microsecond, None);
+    assert_eq!(
+        text("2013-01-01 06:00:00", Type::TIMESTAMP, &stamp),
+        Ok(ScalarValue::TimestampMicrosecond(Some(1_357_020_000_000_000), None))
+    );
+    assert_eq!(text("12.30", Type::NUMERIC, &DataType::Decimal128(9, 2)), Ok(ScalarValue::Decimal128(Some(1230), 9, 2)));
+}
+
+#[test]
+fn what_does_not_fit_is_named() {
+    let error = text("4x", Type::INT4, &DataType::Int32).unwrap_err();
+    assert_eq!((error.sqlstate, error.message.as_str()), ("22P02", "parameter $1: '4x' is no integer"));
+    assert!(text("300", Type::INT4, &DataType::Int8).unwrap_err().message.contains("$1"));
+    assert!(decode(2, Some(&[1, 2]), FieldFormat::Binary, &Type::INT4, None).unwrap_err().message.contains("2 bytes"));
+    assert_eq!(decode(1, Some(&[0xff]), FieldFormat::Text, &Type::TEXT, None).unwrap_err().sqlstate, "22021");
+}
+
+#[test]
+fn null_takes_the_needed_type() {
+    assert_eq!(decode(1, None, FieldFormat::Text, &Type::UNKNOWN, Some(&DataType::Int64)), Ok(ScalarValue::Int64(None)));
+}
+
+proptest! {
+    #[test]
+    fn numerics_read_back(unscaled in any::<i64>(), scale in 0usize..18) {
+        let text = {
+            let mut out = BytesMut::new();
+            crate::wire::encode::write_decimal_text(&mut out, i128::from(unscaled), scale as i8);
+            String::from_utf8(out.to_vec()).unwrap()
+        };
+        let mut binary = BytesMut::new();
+        write_decimal_binary(&mut binary, &text);
+        prop_assert_eq!(numeric_text(&binary), Some(text));
+    }
+
+    #[test]
+    fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+        for pg in [Type::BOOL, Type::INT8, Type::NUMERIC, Type::INTERVAL, Type::UUID, Type::JSONB, Type::DATE, Type::TIMESTAMPTZ, Type::INT4_ARRAY] {
+            let _ = decode(1, Some(&bytes), FieldFormat::Binary, &pg, Some(&DataType::Int64));
+            let _ = decode(1, Some(&bytes), FieldFormat::Text, &pg, None);
+        }
+    }
+}

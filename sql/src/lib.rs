@@ -1,5 +1,6 @@
 //! Ebb.
 
+pub mod cli;
 pub mod dialect;
 pub mod error;
 pub mod parse;

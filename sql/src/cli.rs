@@ -1,0 +1,3 @@
+//! The commands of the `ebb` program.
+
+pub mod table;

@@ -18,8 +18,10 @@ pub mod interval;
 pub mod lineage;
 pub mod manifest;
 pub mod part;
+pub mod pins;
 pub mod rules;
 pub mod stream_def;
+pub mod vacuum;
 pub mod verb;
 
 pub use clock::{Clock, Timestamp};

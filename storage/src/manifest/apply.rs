@@ -1,0 +1,260 @@
+//! What a commit makes of a manifest. Pure: no clock, no IO; either the whole commit applies or nothing does.
+
+use crate::{
+    Error, Result,
+    ids::{Generation, PartId, StreamId},
+    lineage::SnRange,
+    manifest::{
+        edit::{Commit, Edit, RecordInfo},
+        state::{Grave, LOG_ROWS_MAX, Manifest, RECORD_LINES_MAX, StreamState},
+    },
+    part::PartMeta,
+    stream_def::StreamDef,
+    verb::Verb,
+};
+use rpds::QueueSync;
+use std::sync::Arc;
+
+/// How far from the oldest line a pair of appends is sought that can be summed up.
+const COALESCE_SCAN_MAX: usize = 64;
+
+impl Manifest {
+    /// # Errors
+    /// `Conflict` where the commit is not the next one or does not fit, `Fenced` where it is of an older epoch.
+    pub fn apply(&self, commit: &Commit) -> Result<Self> {
+        if commit.no != self.no.next() {
+            return Err(Error::conflict(format!("commit {} does not follow commit {}", commit.no, self.no)));
+        }
+        if commit.epoch < self.epoch {
+            return Err(Error::fenced(format!("commit {} is of epoch {}, but epoch {} has begun", commit.no, commit.epoch, self.epoch)));
+        }
+        if commit.time < self.time {
+            return Err(Error::conflict(format!("commit {} is older than the commit before it (I3)", commit.no)));
+        }
+        let mut next = self.clone();
+        next.no = commit.no;
+        next.time = commit.time;
+        for edit in &commit.edits {
+            next.edit(edit).map_err(|e| e.context(format_args!("commit {}", commit.no)))?;
+        }
+        Ok(next)
+    }
+
+    fn edit(&mut self, edit: &Edit) -> Result<()> {
+        match edit {
+            Edit::TakeEpoch(epoch) => self.epoch = *epoch,
+            Edit::CreateDatabase { name } => self.databases.insert_mut(name.clone()),
+            Edit::DropDatabase { name } => {
+                self.databases.remove_mut(name);
+            }
+            Edit::CreateStream(def) => self.create_stream(def)?,
+            Edit::AlterStream(def) => self.alter_stream(def)?,
+            Edit::DropStream(id) => self.drop_stream(*id)?,
+            Edit::Apply { stream, sn, records } => self.with_stream(*stream, |s| s.fold(*sn, records))?,
+            Edit::SetLineage { stream, branch, lineage } => self.with_stream(*stream, |s| {
+                let mut all = s.lineages.get(branch).map(|l| l.as_ref().clone()).unwrap_or_default();
+                all.retain(|l| l.from < lineage.from);
+                all.push(lineage.clone());
+                s.lineages.insert_mut(*branch, Arc::new(all));
+                Ok(())
+            })?,
+            Edit::AddPart(part) => self.add_part(part)?,
+            Edit::RemovePart { stream, part, .. } => {
+                let removed = self.take_part(*stream, *part)?;
+                self.bury(removed);
+            }
+            Edit::Place { stream, part, placement } => {
+                let old = self.part(*stream, *part)?;
+                self.bury(old.clone());
+                self.update_part(*stream, *part, |p| p.placement = placement.clone())?;
+            }
+            Edit::Measured { stream, part, facts } => self.update_part(*stream, *part, |p| {
+                p.facts.retain(|old| facts.iter().all(|new| new.rule != old.rule));
+                p.facts.extend(facts.iter().cloned());
+            })?,
+            Edit::Marked { stream, part, marker } => self.update_part(*stream, *part, |p| p.retention_marker = Some(*marker))?,
+            Edit::AddDeletion { stream, part, deletion } => self.update_part(*stream, *part, |p| p.deletions.push(deletion.clone()))?,
+            Edit::AddExpired { stream, part, expired } => self.update_part(*stream, *part, |p| p.expired.push(expired.clone()))?,
+            Edit::TimerArmed { stream, partition, timer, at } => self.with_stream(*stream, |s| {
+                // A partition whose last part went has no timers: its next part is its first.
+                if let Some(state) = s.partitions.get(partition.as_str()) {
+                    let mut state = state.as_ref().clone();
+                    state.timers.insert(*timer, *at);
+                    s.partitions.insert_mut(Arc::from(partition.as_str()), Arc::new(state));
+                }
+                Ok(())
+            })?,
+            Edit::ServerSetting { name, value } => match value {
+                Some(v) => self.server_settings.insert_mut(name.clone(), v.clone()),
+                None => {
+                    self.server_settings.remove_mut(name);
+                }
+            },
+            Edit::PartLog(row) => push_bounded(&mut self.part_log, row.as_ref().clone()),
+            Edit::LifecycleLog(row) => push_bounded(&mut self.lifecycle_log, row.as_ref().clone()),
+            Edit::LogsMoved { .. } => {
+                self.part_log = QueueSync::new_sync();
+                self.lifecycle_log = QueueSync::new_sync();
+            }
+            Edit::Vacuumed { parts } => {
+                for key in parts {
+                    self.graveyard.remove_mut(key);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn create_stream(&mut self, def: &StreamDef) -> Result<()> {
+        let name = (def.database.clone(), def.name.clone());
+        if !self.databases.contains(&def.database) {
+            return Err(Error::not_found(format!("database '{}' does not exist", def.database)));
+        }
+        if def.id < self.next_stream || self.names.contains_key(&name) {
+            return Err(Error::conflict(format!("stream {} exists already", def.full_name())));
+        }
+        self.next_stream = def.id.next();
+        self.names.insert_mut(name, def.id);
+        self.streams.insert_mut(def.id, Arc::new(StreamState::new(def.clone())));
+        Ok(())
+    }
+
+    fn alter_stream(&mut self, def: &StreamDef) -> Result<()> {
+        let old = self.expect_stream(def.id)?.def.clone();
+        let (before, after) = ((old.database.clone(), old.name.clone()), (def.database.clone(), def.name.clone()));
+        if before != after {
+            if !self.databases.contains(&def.database) {
+                return Err(Error::not_found(format!("database '{}' does not exist", def.database)));
+            }
+            if self.names.contains_key(&after) {
+                return Err(Error::conflict(format!("stream {} exists already", def.full_name())));
+            }
+            self.names.remove_mut(&before);
+            self.names.insert_mut(after, def.id);
+        }
+        self.with_stream(def.id, |s| {
+            s.def = Arc::new(def.clone());
+            s.schemas.insert_mut(def.schema_version, s.def.clone());
+            Ok(())
+        })
+    }
+
+    fn drop_stream(&mut self, id: StreamId) -> Result<()> {
+        let state = self.expect_stream(id)?.clone();
+        for part in state.parts.values() {
+            self.bury(part.clone());
+        }
+        self.names.remove_mut(&(state.def.database.clone(), state.def.name.clone()));
+        self.streams.remove_mut(&id);
+        Ok(())
+    }
+
+    fn add_part(&mut self, part: &PartMeta) -> Result<()> {
+        let buried = self.graveyard.range((part.stream, part.id, Generation(0))..=(part.stream, part.id, Generation(u32::MAX))).next();
+        if buried.is_some() || self.expect_stream(part.stream)?.parts.contains_key(&part.id) {
+            return Err(Error::conflict(format!("part {} exists already (I2)", part.name)));
+        }
+        self.with_stream(part.stream, |s| {
+            s.parts.insert_mut(part.id, Arc::new(part.clone()));
+            let mut partition = s.partitions.get(&part.partition).map(|p| p.as_ref().clone()).unwrap_or_default();
+            partition.parts.insert_mut(part.id);
+            s.partitions.insert_mut(part.partition.clone(), Arc::new(partition));
+            Ok(())
+        })
+    }
+
+    fn take_part(&mut self, stream: StreamId, id: PartId) -> Result<Arc<PartMeta>> {
+        let part = self.part(stream, id)?;
+        self.with_stream(stream, |s| {
+            s.parts.remove_mut(&id);
+            if let Some(partition) = s.partitions.get(&part.partition) {
+                let mut partition = partition.as_ref().clone();
+                partition.parts.remove_mut(&id);
+                match partition.parts.is_empty() {
+                    true => _ = s.partitions.remove_mut(&part.partition),
+                    false => s.partitions.insert_mut(part.partition.clone(), Arc::new(partition)),
+                }
+            }
+            Ok(())
+        })?;
+        Ok(part)
+    }
+
+    fn bury(&mut self, part: Arc<PartMeta>) {
+        let key = (part.stream, part.id, part.placement.generation);
+        self.graveyard.insert_mut(key, Arc::new(Grave { removed_at: self.time, part: part.as_ref().clone() }));
+    }
+
+    fn part(&self, stream: StreamId, id: PartId) -> Result<Arc<PartMeta>> {
+        let found = self.expect_stream(stream)?.parts.get(&id).cloned();
+        found.ok_or_else(|| Error::conflict(format!("part {id} of stream {stream} is gone")))
+    }
+
+    fn update_part(&mut self, stream: StreamId, id: PartId, change: impl FnOnce(&mut PartMeta)) -> Result<()> {
+        let mut part = self.part(stream, id)?.as_ref().clone();
+        change(&mut part);
+        self.with_stream(stream, |s| {
+            s.parts.insert_mut(id, Arc::new(part));
+            Ok(())
+        })
+    }
+
+    fn expect_stream(&self, id: StreamId) -> Result<&Arc<StreamState>> {
+        self.stream(id).ok_or_else(|| Error::conflict(format!("stream {id} does not exist any more")))
+    }
+
+    fn with_stream(&mut self, id: StreamId, change: impl FnOnce(&mut StreamState) -> Result<()>) -> Result<()> {
+        let mut state = self.expect_stream(id)?.as_ref().clone();
+        change(&mut state)?;
+        self.streams.insert_mut(id, Arc::new(state));
+        Ok(())
+    }
+}
+
+impl StreamState {
+    fn fold(&mut self, sn: crate::ids::Sn, records: &[RecordInfo]) -> Result<()> {
+        if sn < self.applied_sn {
+            return Err(Error::conflict(format!("stream {}: sn {sn} is applied already (I3)", self.def.full_name())));
+        }
+        self.readable.insert(SnRange { after: self.applied_sn, to: sn });
+        self.applied_sn = sn;
+        for record in records {
+            self.record_time = self.record_time.max(record.time);
+            self.records.insert_mut(record.sn, Arc::new(record.clone()));
+        }
+        while self.records.size() > RECORD_LINES_MAX && self.coalesce() {}
+        Ok(())
+    }
+
+    /// Sums up the two oldest neighbouring lines that are appends of one branch; false where there are none near the start.
+    fn coalesce(&mut self) -> bool {
+        let head: Vec<Arc<RecordInfo>> = self.records.values().take(COALESCE_SCAN_MAX).cloned().collect();
+        for pair in head.windows(2) {
+            if let Some(line) = coalesced(&pair[0], &pair[1]) {
+                self.records.remove_mut(&pair[0].sn);
+                self.records.insert_mut(line.sn, Arc::new(line));
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// One line for two neighbouring appends.
+pub fn coalesced(a: &RecordInfo, b: &RecordInfo) -> Option<RecordInfo> {
+    let append = |r: &RecordInfo| matches!(r.verb, Verb::Insert | Verb::InsertStaged);
+    (append(a) && append(b) && a.branch == b.branch).then(|| RecordInfo {
+        count: a.count + b.count,
+        parent: a.parent,
+        rows_added: a.rows_added + b.rows_added,
+        key: None,
+        ..b.clone()
+    })
+}
+
+fn push_bounded<T>(rows: &mut QueueSync<Arc<T>>, row: T) {
+    rows.enqueue_mut(Arc::new(row));
+    while rows.len() > LOG_ROWS_MAX {
+        rows.dequeue_mut();
+    }
+}

@@ -1,0 +1,232 @@
+//! The one writer of the manifest.
+//!
+//! A commit is true once its object exists, and not before. The order is: check what the caller stood on, build the next value,
+//! create the object, publish. Guards I7: a newer epoch's commit ends this writer for good; a create that timed out is read back by its
+//! nonce; a create below the boundary was no commit.
+
+use crate::{
+    Clock, Error, ErrorKind, Result, Timestamp,
+    ids::{CommitNo, Epoch, unique},
+    manifest::{
+        commit_log::CommitLog,
+        edit::{Commit, Edit, Expect},
+        state::Manifest,
+    },
+};
+use object_store::ObjectStore;
+use parking_lot::RwLock;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+use tokio::sync::Mutex;
+
+/// Commits between two checkpoints.
+pub const CHECKPOINT_EVERY: u64 = 256;
+
+/// Gives up the reserved space of a full disk; false where nothing was left to give.
+pub type OnFull = Arc<dyn Fn() -> bool + Send + Sync>;
+
+pub struct Committer {
+    log: CommitLog,
+    clock: Clock,
+    epoch: Epoch,
+    on_full: OnFull,
+    /// Held while a commit is made; `Some` once this writer must not write any more.
+    writing: Mutex<Option<Error>>,
+    current: RwLock<Arc<Manifest>>,
+    checkpointed: AtomicU64,
+    checkpointing: Mutex<()>,
+}
+
+/// What opening has to tell.
+pub struct Opened {
+    pub committer: Committer,
+    /// The manifest with this opening's epoch.
+    pub manifest: Arc<Manifest>,
+    pub passed_over: Vec<String>,
+}
+
+impl Committer {
+    /// Loads the manifest from the meta folder and takes a new epoch.
+    ///
+    /// # Errors
+    /// `Corrupt` where objects are damaged or missing, `Invalid` where the clock is behind the newest commit.
+    pub async fn open(meta: Arc<dyn ObjectStore>, clock: Clock, on_full: OnFull) -> Result<Opened> {
+        let log = CommitLog::new(meta);
+        let loaded = log.load().await?;
+        let epoch = loaded.manifest.epoch.next();
+        let checkpointed = loaded.manifest.no.0 - loaded.replayed;
+        let committer = Self {
+            log,
+            clock,
+            epoch,
+            on_full,
+            writing: Mutex::new(None),
+            current: RwLock::new(Arc::new(loaded.manifest)),
+            checkpointed: AtomicU64::new(checkpointed),
+            checkpointing: Mutex::new(()),
+        };
+        let manifest = committer.commit(vec![Edit::TakeEpoch(epoch)], Vec::new(), |_| {}).await?;
+        Ok(Opened { committer, manifest, passed_over: loaded.passed_over })
+    }
+
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    pub fn current(&self) -> Arc<Manifest> {
+        self.current.read().clone()
+    }
+
+    /// Makes one commit of `edits`, if what `expect` names still holds. `publish` sees the new manifest after it is durable and before
+    /// any later commit begins.
+    ///
+    /// # Errors
+    /// `Conflict` where an expectation failed, `Full`, `Unavailable` where it could not be written, `Fenced` once another opening has
+    /// taken over. In every case nothing happened.
+    pub async fn commit(
+        &self,
+        edits: Vec<Edit>,
+        expect: Vec<Expect>,
+        publish: impl FnOnce(&Arc<Manifest>) + Send,
+    ) -> Result<Arc<Manifest>> {
+        self.commit_with(expect, |_, _| Ok(edits), publish).await
+    }
+
+    /// [`Self::commit`] with edits made from the manifest they will change and the commit's number and time.
+    pub async fn commit_with(
+        &self,
+        expect: Vec<Expect>,
+        edits: impl FnOnce(&Manifest, (CommitNo, Timestamp)) -> Result<Vec<Edit>> + Send,
+        publish: impl FnOnce(&Arc<Manifest>) + Send,
+    ) -> Result<Arc<Manifest>> {
+        let mut stopped = self.writing.lock().await;
+        if let Some(why) = stopped.as_ref() {
+            return Err(why.clone());
+        }
+        let current = self.current();
+        for e in &expect {
+            check(&current, e)?;
+        }
+        let (no, time) = (current.no.next(), self.clock.now().max(current.time));
+        let edits = edits(&current, (no, time))?;
+        let commit = Commit { no, epoch: self.epoch, nonce: unique(), time, edits };
+        let next = Arc::new(current.apply(&commit)?);
+        debug_assert_eq!(super::invariants::quick(&next, &commit), Vec::<String>::new(), "after commit {no}");
+        if let Err(e) = self.create(&commit).await {
+            if e.kind() == ErrorKind::Fenced || e.kind() == ErrorKind::Internal {
+                *stopped = Some(e.clone());
+            }
+            return Err(e);
+        }
+        *self.current.write() = next.clone();
+        publish(&next);
+        Ok(next)
+    }
+
+    async fn create(&self, commit: &Commit) -> Result<()> {
+        let mut outcome = self.log.create(commit).await;
+        let frees = commit.edits.iter().all(only_removes);
+        if frees && outcome.as_ref().is_err_and(|e| e.kind() == ErrorKind::Full) && (self.on_full)() {
+            outcome = self.log.create(commit).await;
+        }
+        let Err(error) = outcome else { return self.above_boundary(commit.no).await };
+        // The create may have landed although its answer did not arrive.
+        match self.log.read(commit.no).await {
+            Ok(Some(found)) if found.nonce == commit.nonce => self.above_boundary(commit.no).await,
+            Ok(Some(found)) if found.epoch > self.epoch => Err(Error::fenced(format!(
+                "another process has opened this database (epoch {} after {}): this one stops writing",
+                found.epoch, self.epoch
+            ))),
+            Ok(Some(found)) => Err(Error::internal(format!(
+                "commit {} exists with epoch {} and is not ours: nothing more is written until the database is opened again",
+                commit.no, found.epoch
+            ))),
+            Ok(None) => Err(error),
+            // Not known whether it landed: going on could fork the history.
+            Err(e) if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Conflict) => Err(Error::internal(format!(
+                "commit {} may or may not have been written ({error}; reading it back: {e}): open the database again",
+                commit.no
+            ))),
+            Err(_) => Err(error),
+        }
+    }
+
+    async fn above_boundary(&self, no: CommitNo) -> Result<()> {
+        let boundary = self.log.boundary().await?;
+        match no > boundary {
+            true => Ok(()),
+            false => Err(Error::fenced(format!("commit {no} lies below the boundary {boundary}: another process has taken over"))),
+        }
+    }
+
+    pub fn checkpoint_due(&self) -> bool {
+        self.current().no.0 >= self.checkpointed.load(Ordering::Relaxed) + CHECKPOINT_EVERY
+    }
+
+    /// Writes a checkpoint of the present manifest; commits go on meanwhile.
+    pub async fn checkpoint(&self) -> Result<()> {
+        let _one = self.checkpointing.lock().await;
+        let manifest = self.current();
+        if manifest.no.0 > self.checkpointed.load(Ordering::Relaxed) {
+            self.log.checkpoint(&manifest).await?;
+            self.checkpointed.store(manifest.no.0, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+/// Whether an edit needs no new object but its commit's: such commits may use the reserved space.
+fn only_removes(edit: &Edit) -> bool {
+    matches!(
+        edit,
+        Edit::RemovePart { .. }
+            | Edit::DropStream(_)
+            | Edit::DropDatabase { .. }
+            | Edit::Vacuumed { .. }
+            | Edit::PartLog(_)
+            | Edit::LifecycleLog(_)
+            | Edit::TimerArmed { .. }
+            | Edit::Apply { .. }
+            | Edit::SetLineage { .. }
+            | Edit::TakeEpoch(_)
+    )
+}
+
+fn check(m: &Manifest, expect: &Expect) -> Result<()> {
+    let stream = |id| m.stream(id).ok_or_else(|| Error::conflict(format!("stream {id} was dropped meanwhile")));
+    let hold = |ok: bool, what: &dyn Fn() -> String| if ok { Ok(()) } else { Err(Error::conflict(what())) };
+    match expect {
+        Expect::Part { stream: id, part, generation } => {
+            let found = stream(*id)?.parts.get(part);
+            hold(found.is_some_and(|p| p.placement.generation == *generation), &|| format!("part {part} changed meanwhile"))
+        }
+        Expect::Policy { stream: id, version } => {
+            let s = stream(*id)?;
+            hold(s.def.policy_version == *version, &|| format!("the rules of {} changed meanwhile", s.def.full_name()))
+        }
+        Expect::Schema { stream: id, version } => {
+            let s = stream(*id)?;
+            hold(s.def.schema_version == *version, &|| format!("the columns of {} changed meanwhile", s.def.full_name()))
+        }
+        Expect::Definition { stream: id, schema, policy } => {
+            let s = stream(*id)?;
+            let same = s.def.schema_version == *schema && s.def.policy_version == *policy;
+            hold(same, &|| format!("{} was altered meanwhile", s.def.full_name()))
+        }
+        Expect::Lineage { stream: id, branch, from } => {
+            let s = stream(*id)?;
+            let newest = s.lineages.get(branch).and_then(|l| l.last().map(|l| l.from));
+            hold(newest == Some(*from), &|| format!("branch {branch} of {} was moved meanwhile", s.def.full_name()))
+        }
+        Expect::Applied { stream: id, sn } => {
+            let s = stream(*id)?;
+            hold(s.applied_sn == *sn, &|| format!("{} was flushed meanwhile", s.def.full_name()))
+        }
+        Expect::NoStreamNamed { database, name } => {
+            hold(m.stream_named(database, name).is_none(), &|| format!("stream {database}.{name} exists already"))
+        }
+        Expect::Database { name } => hold(m.databases.contains(name), &|| format!("database '{name}' does not exist")),
+    }
+}

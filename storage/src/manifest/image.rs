@@ -1,0 +1,126 @@
+//! A whole manifest in one object: what a checkpoint holds.
+
+use crate::{
+    Error, Result,
+    clock::Timestamp,
+    ids::{BranchId, CommitNo, Epoch, Sn, StreamId},
+    lineage::{Lineage, Readable},
+    manifest::{
+        edit::{LifecycleLogRow, PartLogRow, RecordInfo, Timer},
+        state::{Grave, Manifest, PartitionState, StreamState},
+    },
+    part::PartMeta,
+    stream_def::{SettingValue, StreamDef},
+};
+use rpds::RedBlackTreeMapSync;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Image {
+    no: CommitNo,
+    epoch: Epoch,
+    time: Timestamp,
+    databases: Vec<String>,
+    next_stream: StreamId,
+    server_settings: Vec<(String, SettingValue)>,
+    streams: Vec<StreamImage>,
+    graveyard: Vec<Arc<Grave>>,
+    part_log: Vec<Arc<PartLogRow>>,
+    lifecycle_log: Vec<Arc<LifecycleLogRow>>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct StreamImage {
+    def: Arc<StreamDef>,
+    schemas: Vec<Arc<StreamDef>>,
+    applied_sn: Sn,
+    record_time: Timestamp,
+    parts: Vec<Arc<PartMeta>>,
+    timers: Vec<(Arc<str>, Timer, Timestamp)>,
+    lineages: Vec<(BranchId, Arc<Vec<Lineage>>)>,
+    readable: Readable,
+    records: Vec<Arc<RecordInfo>>,
+}
+
+impl Image {
+    pub fn of(m: &Manifest) -> Self {
+        Self {
+            no: m.no,
+            epoch: m.epoch,
+            time: m.time,
+            databases: m.databases.iter().cloned().collect(),
+            next_stream: m.next_stream,
+            server_settings: m.server_settings.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
+            streams: m.streams().map(|s| StreamImage::of(s)).collect(),
+            graveyard: m.graveyard.values().cloned().collect(),
+            part_log: m.part_log.iter().cloned().collect(),
+            lifecycle_log: m.lifecycle_log.iter().cloned().collect(),
+        }
+    }
+
+    /// # Errors
+    /// `Corrupt` where two streams have one name.
+    pub fn into_manifest(self) -> Result<Manifest> {
+        let mut m = Manifest::empty();
+        m.no = self.no;
+        m.epoch = self.epoch;
+        m.time = self.time;
+        m.databases = self.databases.into_iter().collect();
+        m.next_stream = self.next_stream;
+        m.server_settings = self.server_settings.into_iter().collect();
+        for stream in self.streams {
+            let state = stream.into_state();
+            let (id, name) = (state.def.id, (state.def.database.clone(), state.def.name.clone()));
+            if m.names.contains_key(&name) {
+                return Err(Error::corrupt(format!("two streams are named {}", state.def.full_name())));
+            }
+            m.names.insert_mut(name, id);
+            m.streams.insert_mut(id, Arc::new(state));
+        }
+        m.graveyard = self.graveyard.into_iter().map(|g| ((g.part.stream, g.part.id, g.part.placement.generation), g)).collect();
+        m.part_log = self.part_log.into_iter().collect();
+        m.lifecycle_log = self.lifecycle_log.into_iter().collect();
+        Ok(m)
+    }
+}
+
+impl StreamImage {
+    fn of(s: &StreamState) -> Self {
+        let timers = s.partitions.iter().flat_map(|(p, state)| state.timers.iter().map(|(t, at)| (p.clone(), *t, *at)));
+        Self {
+            def: s.def.clone(),
+            schemas: s.schemas.values().cloned().collect(),
+            applied_sn: s.applied_sn,
+            record_time: s.record_time,
+            parts: s.parts.values().cloned().collect(),
+            timers: timers.collect(),
+            lineages: s.lineages.iter().map(|(b, l)| (*b, l.clone())).collect(),
+            readable: s.readable.clone(),
+            records: s.records.values().cloned().collect(),
+        }
+    }
+
+    fn into_state(self) -> StreamState {
+        let mut partitions: std::collections::BTreeMap<Arc<str>, PartitionState> = Default::default();
+        for part in &self.parts {
+            partitions.entry(part.partition.clone()).or_default().parts.insert_mut(part.id);
+        }
+        for (partition, timer, at) in self.timers {
+            if let Some(state) = partitions.get_mut(&partition) {
+                state.timers.insert(timer, at);
+            }
+        }
+        StreamState {
+            def: self.def,
+            schemas: self.schemas.into_iter().map(|d| (d.schema_version, d)).collect(),
+            applied_sn: self.applied_sn,
+            record_time: self.record_time,
+            parts: self.parts.into_iter().map(|p| (p.id, p)).collect(),
+            partitions: partitions.into_iter().map(|(k, v)| (k, Arc::new(v))).collect::<RedBlackTreeMapSync<_, _>>(),
+            lineages: self.lineages.into_iter().collect(),
+            readable: self.readable,
+            records: self.records.into_iter().map(|r| (r.sn, r)).collect(),
+        }
+    }
+}

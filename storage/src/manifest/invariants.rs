@@ -1,0 +1,67 @@
+//! What must hold of every manifest, as one function for tests, for `ebb check` and, in debug builds, for every commit.
+
+use crate::manifest::state::Manifest;
+
+/// What is violated, with the invariant's id; empty where all is well.
+pub fn violations(m: &Manifest) -> Vec<String> {
+    let mut found = Vec::new();
+    for state in m.streams() {
+        let name = state.def.full_name();
+        let mut listed = 0;
+        for (value, partition) in state.partitions.iter() {
+            listed += partition.parts.size();
+            for id in partition.parts.iter() {
+                match state.parts.get(id) {
+                    None => found.push(format!("I1: {name}: partition {value} lists part {id}, which has no placement")),
+                    Some(p) if p.partition != *value => found.push(format!("I1: {name}: part {} stands in partition {value}", p.name)),
+                    Some(_) => {}
+                }
+            }
+            if partition.parts.is_empty() {
+                found.push(format!("I1: {name}: partition {value} is empty and still listed"));
+            }
+        }
+        if listed != state.parts.size() {
+            found.push(format!("I1: {name}: {} parts, {listed} of them in partitions", state.parts.size()));
+        }
+        for part in state.parts.values() {
+            if m.graveyard.contains_key(&(part.stream, part.id, part.placement.generation)) {
+                found.push(format!("I1: {name}: part {} is both listed and removed", part.name));
+            }
+            if part.max_sn() > state.applied_sn {
+                found.push(format!("I3: {name}: part {} holds sn {}, applied is {}", part.name, part.max_sn(), state.applied_sn));
+            }
+            let (in_groups, in_origins) = (part.row_groups.iter().sum::<u64>(), part.origins.iter().map(|o| o.rows).sum::<u64>());
+            if in_groups != part.rows || in_origins != part.rows || part.rows == 0 {
+                found.push(format!(
+                    "I4: {name}: part {} has {} rows, {in_groups} in row groups, {in_origins} in origins",
+                    part.name, part.rows
+                ));
+            }
+        }
+        if m.stream_named(&state.def.database, &state.def.name).map(|s| s.def.id) != Some(state.def.id) {
+            found.push(format!("I2: {name}: the name leads to another stream"));
+        }
+        if state.def.id >= m.next_stream {
+            found.push(format!("I2: {name}: id {} is still to be given", state.def.id));
+        }
+    }
+    found
+}
+
+/// The part of [`violations`] that a commit can have broken, at a cost that follows the commit and not the manifest.
+pub fn quick(m: &Manifest, commit: &super::edit::Commit) -> Vec<String> {
+    use super::edit::Edit;
+    let mut found = Vec::new();
+    for edit in &commit.edits {
+        let Edit::AddPart(part) = edit else { continue };
+        let Some(state) = m.stream(part.stream) else { continue };
+        if part.max_sn() > state.applied_sn {
+            found.push(format!("I3: part {} holds sn {}, applied is {}", part.name, part.max_sn(), state.applied_sn));
+        }
+        if part.rows == 0 || part.row_groups.iter().sum::<u64>() != part.rows {
+            found.push(format!("I4: part {} has {} rows", part.name, part.rows));
+        }
+    }
+    found
+}

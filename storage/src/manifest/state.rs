@@ -1,0 +1,173 @@
+//! The manifest as a value: cloning costs nothing, changing costs the logarithm of its size.
+
+use crate::{
+    clock::Timestamp,
+    ids::{BranchId, CommitNo, Epoch, Generation, PartId, SchemaVersion, Sn, StreamId},
+    lineage::{Cut, Lineage, Readable, SnRange, SnSet},
+    manifest::edit::{LifecycleLogRow, PartLogRow, RecordInfo, Timer},
+    part::{PartMeta, meta::Origin},
+    stream_def::{SettingValue, StreamDef},
+};
+use rpds::{QueueSync, RedBlackTreeMapSync, RedBlackTreeSetSync};
+use std::{collections::BTreeMap, sync::Arc};
+
+/// Lines of a stream's record list; older appends are summed up beyond it.
+pub const RECORD_LINES_MAX: usize = 10_000;
+/// Rows of each log that the manifest keeps.
+pub const LOG_ROWS_MAX: usize = 10_000;
+
+#[derive(Debug, Clone)]
+pub struct Manifest {
+    pub no: CommitNo,
+    pub epoch: Epoch,
+    /// Of the newest commit.
+    pub time: Timestamp,
+    pub databases: RedBlackTreeSetSync<String>,
+    pub(super) streams: RedBlackTreeMapSync<StreamId, Arc<StreamState>>,
+    pub(super) names: RedBlackTreeMapSync<(String, String), StreamId>,
+    pub next_stream: StreamId,
+    pub server_settings: RedBlackTreeMapSync<String, SettingValue>,
+    /// Objects that are no longer listed and not yet deleted.
+    pub graveyard: RedBlackTreeMapSync<(StreamId, PartId, Generation), Arc<Grave>>,
+    /// Oldest first.
+    pub part_log: QueueSync<Arc<PartLogRow>>,
+    pub lifecycle_log: QueueSync<Arc<LifecycleLogRow>>,
+}
+
+/// An object that vacuum will delete once nothing pins it.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Grave {
+    pub removed_at: Timestamp,
+    /// As it was when it was last listed: names its disk, generation and what lies beside it.
+    pub part: PartMeta,
+}
+
+#[derive(Debug, Clone)]
+pub struct StreamState {
+    pub def: Arc<StreamDef>,
+    /// Every version of the definition that a record or part may have been written under.
+    pub schemas: RedBlackTreeMapSync<SchemaVersion, Arc<StreamDef>>,
+    /// The log is folded up to here.
+    pub applied_sn: Sn,
+    /// Time of the newest applied record.
+    pub record_time: Timestamp,
+    pub parts: RedBlackTreeMapSync<PartId, Arc<PartMeta>>,
+    pub partitions: RedBlackTreeMapSync<Arc<str>, Arc<PartitionState>>,
+    /// Per branch, rising by the sn they are in force from.
+    pub lineages: RedBlackTreeMapSync<BranchId, Arc<Vec<Lineage>>>,
+    pub readable: Readable,
+    pub records: RedBlackTreeMapSync<Sn, Arc<RecordInfo>>,
+}
+
+/// What is known of a partition that has parts; it goes with its last part.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PartitionState {
+    pub parts: RedBlackTreeSetSync<PartId>,
+    pub timers: BTreeMap<Timer, Timestamp>,
+}
+
+/// How much of a part a cut sees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Visibility {
+    All,
+    None,
+    /// Of each branch that wrote into the part, these sns.
+    Some(Vec<(BranchId, SnSet)>),
+}
+
+impl Manifest {
+    /// Of a new database: the databases `default` and `system`, no streams.
+    pub fn empty() -> Self {
+        Self {
+            no: CommitNo(0),
+            epoch: Epoch(0),
+            time: Timestamp::MIN,
+            databases: ["default", "system"].into_iter().map(str::to_owned).collect(),
+            streams: RedBlackTreeMapSync::new_sync(),
+            names: RedBlackTreeMapSync::new_sync(),
+            next_stream: StreamId(1),
+            server_settings: RedBlackTreeMapSync::new_sync(),
+            graveyard: RedBlackTreeMapSync::new_sync(),
+            part_log: QueueSync::new_sync(),
+            lifecycle_log: QueueSync::new_sync(),
+        }
+    }
+
+    pub fn streams(&self) -> impl Iterator<Item = &Arc<StreamState>> {
+        self.streams.values()
+    }
+    pub fn stream(&self, id: StreamId) -> Option<&Arc<StreamState>> {
+        self.streams.get(&id)
+    }
+    pub fn stream_named(&self, database: &str, name: &str) -> Option<&Arc<StreamState>> {
+        // The map is keyed by owned pairs; a lookup by name is rare enough to build one.
+        self.names.get(&(database.to_owned(), name.to_owned())).and_then(|id| self.stream(*id))
+    }
+}
+
+impl StreamState {
+    pub fn new(def: StreamDef) -> Self {
+        let def = Arc::new(def);
+        Self {
+            schemas: RedBlackTreeMapSync::new_sync().insert(def.schema_version, def.clone()),
+            applied_sn: Sn(0),
+            record_time: Timestamp::MIN,
+            parts: RedBlackTreeMapSync::new_sync(),
+            partitions: RedBlackTreeMapSync::new_sync(),
+            lineages: RedBlackTreeMapSync::new_sync().insert(BranchId::MAIN, Arc::new(vec![Lineage::whole(BranchId::MAIN)])),
+            readable: Readable::default(),
+            records: RedBlackTreeMapSync::new_sync(),
+            def,
+        }
+    }
+
+    /// The definition under which something of `version` was written; the oldest kept one where that version is gone.
+    pub fn schema(&self, version: SchemaVersion) -> &Arc<StreamDef> {
+        self.schemas.get(&version).unwrap_or(&self.def)
+    }
+
+    /// What `branch` sees at a cut at `at`; `None` for a branch that does not exist.
+    pub fn lineage(&self, branch: BranchId, at: Sn) -> Option<&Lineage> {
+        let all = self.lineages.get(&branch)?;
+        let after = all.partition_point(|l| l.from <= at);
+        all.get(after.checked_sub(1)?)
+    }
+
+    /// What main's head sees.
+    pub fn head(&self) -> Cut {
+        Cut { branch: BranchId::MAIN, sn: Sn(u64::MAX), horizon: CommitNo(u64::MAX) }
+    }
+
+    /// How much of a part with these origins a cut sees, by lineage alone (deletions and expired rows come on top).
+    pub fn visibility(&self, origins: &[Origin], cut: &Cut) -> Visibility {
+        let Some(lineage) = self.lineage(cut.branch, cut.sn) else { return Visibility::None };
+        let up_to_cut = |branch: BranchId| {
+            let mut set = lineage.sees.iter().find(|(b, _)| *b == branch).map(|(_, s)| s.clone()).unwrap_or_default();
+            set.remove(SnRange { after: cut.sn, to: Sn(u64::MAX) });
+            set
+        };
+        let mut seen: Vec<(BranchId, SnSet)> = Vec::new();
+        let (mut all, mut none) = (true, true);
+        for origin in origins {
+            let set = match seen.iter().find(|(b, _)| *b == origin.branch) {
+                Some((_, set)) => set,
+                None => {
+                    seen.push((origin.branch, up_to_cut(origin.branch)));
+                    &seen[seen.len() - 1].1
+                }
+            };
+            all &= set.covers(origin.sns);
+            none &= !set.ranges().iter().any(|r| r.after < origin.sns.to && origin.sns.after < r.to);
+        }
+        match (all, none) {
+            (_, true) => Visibility::None,
+            (true, _) => Visibility::All,
+            _ => Visibility::Some(seen),
+        }
+    }
+
+    /// The start of main's unbroken readable run; `None` while nothing was applied.
+    pub fn history_from(&self) -> Option<Sn> {
+        self.readable.ranges().last().map(|r| r.after.next())
+    }
+}

@@ -1,0 +1,62 @@
+//! What may be deleted. Pure.
+
+use crate::{
+    ids::{DatabaseId, DiskId, Generation, PartId, StreamId},
+    manifest::state::{Grave, Manifest},
+    part::{
+        key,
+        meta::{PartMeta, RowsAt},
+    },
+    pins::PinKey,
+};
+use object_store::path::Path;
+use std::{collections::HashSet, sync::Arc};
+
+/// Removed parts whose objects nothing needs any more.
+pub fn deletable(m: &Manifest, held: impl Fn(&PinKey) -> bool) -> Vec<(PinKey, Arc<Grave>)> {
+    m.graveyard.iter().filter(|(key, _)| !held(key)).map(|(key, grave)| (*key, grave.clone())).collect()
+}
+
+/// The objects of a removed part: its file and, once no generation of it is listed, what lies beside it.
+pub fn objects_of(database: &DatabaseId, m: &Manifest, part: &PartMeta) -> Vec<Path> {
+    let mut paths = vec![key::part(database, part.stream, part.id, part.placement.generation)];
+    let listed = m.stream(part.stream).is_some_and(|s| s.parts.contains_key(&part.id));
+    if !listed {
+        paths.extend(beside(database, part));
+    }
+    paths
+}
+
+fn beside<'a>(database: &'a DatabaseId, part: &'a PartMeta) -> impl Iterator<Item = Path> + 'a {
+    let sets = part.deletions.iter().map(|d| &d.rows).chain(part.expired.iter().map(|e| &e.rows));
+    sets.filter_map(move |rows| match rows {
+        RowsAt::Beside { suffix, .. } => Some(key::beside(database, part.stream, part.id, *suffix)),
+        RowsAt::Inline(_) => None,
+    })
+}
+
+/// Every object of `disk` that the manifest names, listed or removed.
+pub fn named(database: &DatabaseId, m: &Manifest, disk: DiskId) -> HashSet<Path> {
+    let listed = m.streams().flat_map(|s| s.parts.values()).map(Arc::as_ref);
+    let parts = listed.chain(m.graveyard.values().map(|g| &g.part)).filter(|p| p.placement.disk == disk);
+    let mut paths = HashSet::new();
+    for part in parts {
+        paths.insert(key::part(database, part.stream, part.id, part.placement.generation));
+        paths.extend(beside(database, part));
+    }
+    paths
+}
+
+/// Stream, part and generation (of a part's file) that a key below `parts/` names; `None` for a key that Ebb did not build.
+pub fn parse_key(path: &Path) -> Option<(StreamId, PartId, Option<Generation>)> {
+    let parts: Vec<_> = path.parts().map(|p| p.as_ref().to_owned()).collect();
+    let [.., folder, stream, file] = parts.as_slice() else { return None };
+    let (part, rest) = file.split_once('.')?;
+    let (number, kind) = rest.rsplit_once('.')?;
+    let generation = match kind {
+        "parquet" => Some(Generation(number.parse().ok()?)),
+        "del" | "exp" => None,
+        _ => return None,
+    };
+    (folder == "parts").then_some((StreamId(stream.parse().ok()?), PartId(part.parse().ok()?), generation))
+}

@@ -3,6 +3,7 @@
 pub mod flush;
 pub mod insert;
 pub mod partition;
+pub mod rows;
 pub mod staged;
 pub mod tail;
 pub mod transaction;

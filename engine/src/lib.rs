@@ -20,6 +20,7 @@ pub mod observe;
 pub mod open;
 pub mod read;
 pub mod schedule;
+pub mod upgrade;
 
 pub use database::Engine;
 pub use ebb_storage::{Clock, Error, ErrorKind, Result, Timestamp};

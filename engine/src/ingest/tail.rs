@@ -1,1 +1,178 @@
 //! Rows that are in the log but in no part yet: in memory, visible to everyone.
+//!
+//! A value: publishing a record makes a new tail that shares almost all of the old one. Small records are run together as they come
+//! (each row is copied a logarithmic number of times), so that a scan sees few batches however small the inserts were.
+//!
+//! Guards: a row is in exactly one chunk, chunks and records are in the order of their sns.
+
+use crate::{ingest::rows, read::TailRows};
+use arrow::{
+    array::{Int64Array, RecordBatch},
+    compute::concat_batches,
+};
+use ebb_storage::{
+    Result, Timestamp,
+    ids::{SchemaVersion, Sn},
+    manifest::edit::RecordInfo,
+    part::PartMeta,
+    verb::Verb,
+};
+use rpds::VectorSync;
+use std::sync::Arc;
+
+/// Chunks are run together up to this many rows.
+const CHUNK_ROWS: usize = 16_384;
+
+/// What one record adds.
+#[derive(Debug, Clone)]
+pub enum Content {
+    /// In `row_schema` of the record's schema version.
+    Rows(RecordBatch),
+    /// Parts written before the record, each with its sn in its meta.
+    Parts(Arc<[Arc<PartMeta>]>),
+    /// All of main up to this record is gone.
+    Truncate,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Tail {
+    chunks: Vec<Arc<TailRows>>,
+    staged: Vec<(Sn, Arc<[Arc<PartMeta>]>)>,
+    records: VectorSync<Arc<RecordInfo>>,
+    truncated_at: Option<Sn>,
+    head: Sn,
+    rows: u64,
+    bytes: u64,
+}
+
+impl Tail {
+    /// The tail of a stream whose records up to `applied` are in parts.
+    pub fn new(applied: Sn) -> Self {
+        Self { head: applied, ..Self::default() }
+    }
+
+    pub fn chunks(&self) -> &[Arc<TailRows>] {
+        &self.chunks
+    }
+    /// Parts that records of the tail name.
+    pub fn staged(&self) -> &[(Sn, Arc<[Arc<PartMeta>]>)] {
+        &self.staged
+    }
+    pub fn records(&self) -> impl Iterator<Item = &Arc<RecordInfo>> {
+        self.records.iter()
+    }
+    /// The newest TRUNCATE among its records: older rows of the stream are not seen.
+    pub fn truncated_at(&self) -> Option<Sn> {
+        self.truncated_at
+    }
+    /// The newest record.
+    pub fn head(&self) -> Sn {
+        self.head
+    }
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+    /// When its oldest record was written.
+    pub fn oldest_at(&self) -> Option<Timestamp> {
+        self.records.first().map(|r| r.time)
+    }
+
+    /// With one more record.
+    pub fn push(&mut self, record: RecordInfo, content: Content) -> Result<()> {
+        let (sn, schema_version) = (record.sn, record.schema_version);
+        self.head = sn;
+        self.records.push_back_mut(Arc::new(record));
+        match content {
+            Content::Rows(rows) if rows.num_rows() > 0 => self.push_rows(sn, schema_version, rows)?,
+            Content::Rows(_) => {}
+            Content::Parts(parts) => self.staged.push((sn, parts)),
+            Content::Truncate => {
+                self.truncated_at = Some(sn);
+                self.chunks.clear();
+                self.staged.clear();
+            }
+        }
+        self.count();
+        Ok(())
+    }
+
+    fn push_rows(&mut self, sn: Sn, schema_version: SchemaVersion, rows: RecordBatch) -> Result<()> {
+        let mut last = TailRows { sn, schema_version, rows, sns: None };
+        // Like a binary counter: two neighbours of about the same size become one.
+        while let Some(before) = self.chunks.last()
+            && before.schema_version == schema_version
+            && before.rows.num_rows() + last.rows.num_rows() <= CHUNK_ROWS
+            && before.rows.num_rows() <= 2 * last.rows.num_rows()
+        {
+            last = run_together(before, &last)?;
+            self.chunks.pop();
+        }
+        self.chunks.push(Arc::new(last));
+        Ok(())
+    }
+
+    /// Without the records up to `applied`, which parts hold now.
+    pub fn trimmed(&self, applied: Sn) -> Self {
+        let chunks = self.chunks.iter().filter_map(|c| if c.sn <= applied { None } else { Some(after(c, applied)) }).collect();
+        let mut tail = Self {
+            chunks,
+            staged: self.staged.iter().filter(|(sn, _)| *sn > applied).cloned().collect(),
+            records: self.records.iter().filter(|r| r.sn > applied).cloned().collect(),
+            truncated_at: self.truncated_at.filter(|sn| *sn > applied),
+            head: self.head.max(applied),
+            rows: 0,
+            bytes: 0,
+        };
+        tail.count();
+        tail
+    }
+
+    fn count(&mut self) {
+        let staged: u64 = self.staged.iter().flat_map(|(_, parts)| parts.iter()).map(|p| p.rows).sum();
+        self.rows = staged + self.chunks.iter().map(|c| c.rows.num_rows() as u64).sum::<u64>();
+        self.bytes = self.chunks.iter().map(|c| c.rows.get_array_memory_size() as u64).sum();
+    }
+
+    /// Whether a record was a staged insert or TRUNCATE: these are folded soon, they hold no memory but replay.
+    pub fn has_layout_records(&self) -> bool {
+        !self.staged.is_empty() || self.truncated_at.is_some() || self.records.iter().any(|r| r.verb == Verb::InsertStaged)
+    }
+}
+
+fn sns_of(chunk: &TailRows) -> Int64Array {
+    match &chunk.sns {
+        Some(sns) => sns.clone(),
+        None => Int64Array::from_value(chunk.sn.0 as i64, chunk.rows.num_rows()),
+    }
+}
+
+fn run_together(a: &TailRows, b: &TailRows) -> Result<TailRows> {
+    let joined = rows::compact(&concat_batches(&a.rows.schema(), [&a.rows, &b.rows])?)?;
+    let sns = sns_of(a).values().iter().chain(sns_of(b).values()).copied().collect::<Vec<i64>>();
+    Ok(TailRows { sn: b.sn, schema_version: b.schema_version, rows: joined, sns: Some(sns.into()) })
+}
+
+/// The rows of a chunk that come after record `applied`.
+fn after(chunk: &Arc<TailRows>, applied: Sn) -> Arc<TailRows> {
+    let Some(sns) = &chunk.sns else { return chunk.clone() };
+    let from = sns.values().partition_point(|sn| *sn <= applied.0 as i64);
+    if from == 0 {
+        return chunk.clone();
+    }
+    let left = sns.len() - from;
+    Arc::new(TailRows {
+        sn: chunk.sn,
+        schema_version: chunk.schema_version,
+        rows: chunk.rows.slice(from, left),
+        sns: Some(sns.slice(from, left)),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+use super::*;
+use arrow::{
+    array::AsArray,
+    datatypes::{DataType, Field, Int64Type, Schema},
+};
+use ebb_storage::ids::BranchId;
+use proptest::prelude::*;
+
+fn record(sn: u64, version: u32) -> RecordInfo {
+    RecordInfo {
+        sn: Sn(sn),
+        count: 1,
+        parent: Sn(sn - 1),
+        branch: BranchId::MAIN,
+        time: Timestamp(sn as i64),
+        verb: Verb::Insert,
+        rows_added: 0,
+        rows_deleted: 0,
+        schema_version: SchemaVersion(version),
+        key: None,
+    }
+}
+
+/// Rows that carry their own sn, so that tests can tell.
+fn rows_of(sn: u64, n: usize) -> RecordBatch {
+    let schema = Arc::new(Schema::new(vec![Field::new("v", DataType::Int64, false)]));
+    RecordBatch::try_new(schema, vec![Arc::new(Int64Array::from_value(sn as i64, n))]).unwrap()
+}
+
+fn read(tail: &Tail) -> Vec<i64> {
+    let mut out = Vec::new();
+    for c in tail.chunks() {
+        let values = c.rows.column(0).as_primitive::<Int64Type>().values().to_vec();
+        let sns = c.sn_column();
+        assert_eq!(sns.as_primitive::<Int64Type>().values().to_vec(), values, "each row's sn is its record's");
+        out.extend(values);
+    }
+    out
+}
+
+proptest! {
+    #[test]
+    fn every_row_is_there_once_in_order_and_trimming_takes_a_prefix(
+        sizes in proptest::collection::vec((0usize..6, 1u32..3), 0..60), applied in 0u64..70
+    ) {
+        let mut tail = Tail::new(Sn(0));
+        let mut expected = Vec::new();
+        for (i, (n, version)) in sizes.iter().enumerate() {
+            let sn = i as u64 + 1;
+            tail.push(record(sn, *version), Content::Rows(rows_of(sn, *n))).unwrap();
+            expected.extend(std::iter::repeat_n(sn as i64, *n));
+        }
+        prop_assert_eq!(read(&tail), expected.clone());
+        prop_assert_eq!(tail.rows(), expected.len() as u64);
+        let trimmed = tail.trimmed(Sn(applied));
+        prop_assert_eq!(read(&trimmed), expected.into_iter().filter(|sn| *sn > applied as i64).collect::<Vec<_>>());
+        prop_assert_eq!(trimmed.records().count(), sizes.len().saturating_sub(applied as usize));
+    }
+}
+
+#[test]
+fn many_small_records_are_few_chunks() {
+    let mut tail = Tail::new(Sn(0));
+    for sn in 1..=2000 {
+        tail.push(record(sn, 1), Content::Rows(rows_of(sn, 1))).unwrap();
+    }
+    assert!(tail.chunks().len() < 16, "{}", tail.chunks().len());
+    assert_eq!((tail.rows(), tail.head()), (2000, Sn(2000)));
+}
+
+#[test]
+fn truncate_takes_what_came_before() {
+    let mut tail = Tail::new(Sn(0));
+    tail.push(record(1, 1), Content::Rows(rows_of(1, 3))).unwrap();
+    tail.push(record(2, 1), Content::Truncate).unwrap();
+    tail.push(record(3, 1), Content::Rows(rows_of(3, 2))).unwrap();
+    assert_eq!(read(&tail), [3, 3]);
+    assert_eq!(tail.truncated_at(), Some(Sn(2)));
+    assert_eq!(tail.records().count(), 3);
+    assert_eq!(tail.trimmed(Sn(2)).truncated_at(), None);
+}

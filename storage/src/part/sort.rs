@@ -3,12 +3,16 @@
 use crate::Result;
 use arrow::{
     array::{Array, ArrayRef, AsArray, UInt32Array},
+    compute::SortOptions,
     datatypes::{
         ArrowPrimitiveType, DataType, Int32Type, Int64Type, TimestampMicrosecondType, TimestampNanosecondType, UInt32Type, UInt64Type,
     },
     row::{RowConverter, SortField},
 };
 use std::collections::HashMap;
+
+/// Keys sort upward, NULL first; merges compare the same way.
+pub const ORDER: SortOptions = SortOptions { descending: false, nulls_first: true };
 
 /// Which row comes where: row numbers in order of the keys; `None` where the rows are in order already.
 pub fn sort_permutation(keys: &[ArrayRef]) -> Result<Option<UInt32Array>> {

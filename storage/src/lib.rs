@@ -12,16 +12,20 @@
 pub mod clock;
 pub mod codec;
 pub mod column_type;
+pub mod disk;
 pub mod error;
 pub mod ids;
 pub mod interval;
 pub mod lineage;
+pub mod log;
 pub mod manifest;
 pub mod part;
 pub mod pins;
 pub mod rules;
 pub mod stream_def;
 pub mod vacuum;
+#[cfg(any(test, feature = "testkit"))]
+pub mod testkit;
 pub mod verb;
 
 pub use clock::{Clock, Timestamp};

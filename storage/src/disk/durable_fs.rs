@@ -1,0 +1,409 @@
+//! A local folder as an object store whose writes survive power loss.
+//!
+//! `object_store`'s own `LocalFileSystem` never syncs, so it only reads and lists here. A write goes to `<name>#<n>` beside its
+//! destination (a name that listings skip), is synced, linked or renamed into place, and the directory is synced before the call
+//! returns; so are the parents of directories made on the way. What a crash leaves is such a temporary file, which
+//! [`DurableFs::sweep_staged`] removes.
+//!
+//! Multipart uploads never overwrite (I2): completing one whose object exists is `AlreadyExists`.
+//! This file must never answer Ok before the bytes and their name are durable.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::{FutureExt, StreamExt, TryFutureExt, stream::BoxStream};
+use object_store::{
+    CopyMode, CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMode, PutMultipartOptions,
+    PutOptions, PutPayload, PutResult, Result, local::LocalFileSystem, path::Path,
+};
+use parking_lot::Mutex;
+use std::{
+    collections::HashSet,
+    fmt,
+    fs::{self, File, OpenOptions},
+    io,
+    ops::Range,
+    os::unix::fs::FileExt,
+    path::{Path as FsPath, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+/// Deletions in flight of one `delete_stream`.
+const DELETES_AT_ONCE: usize = 8;
+
+/// How many names of temporary files are tried before giving up.
+const STAGED_NAMES: u32 = 10_000;
+
+#[derive(Debug, Clone)]
+pub struct DurableFs {
+    local: LocalFileSystem,
+    dirs: Arc<Dirs>,
+}
+
+impl DurableFs {
+    /// The folder `root`, made (durably, with its parents) if it is missing.
+    pub fn create(root: &FsPath) -> io::Result<Self> {
+        let root = std::path::absolute(root)?;
+        make_durable(&root)?;
+        Self::open(&root)
+    }
+
+    /// The folder `root`, which must exist.
+    pub fn open(root: &FsPath) -> io::Result<Self> {
+        let root = fs::canonicalize(root)?;
+        let local = LocalFileSystem::new_with_prefix(&root).map_err(io::Error::from)?;
+        Ok(Self { local, dirs: Arc::new(Dirs { known: Mutex::new(HashSet::from([root.clone()])), root }) })
+    }
+
+    pub fn root(&self) -> &FsPath {
+        &self.dirs.root
+    }
+
+    /// Removes the temporary files that a crash left below `prefix`. Only while nobody writes there. Returns how many went.
+    pub fn sweep_staged(&self, prefix: &Path) -> io::Result<u64> {
+        let mut todo: Vec<PathBuf> = vec![prefix.parts().fold(self.dirs.root.clone(), |dir, part| dir.join(part.as_ref()))];
+        let mut swept = 0;
+        while let Some(dir) = todo.pop() {
+            let entries = match fs::read_dir(&dir) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+                entries => entries?,
+            };
+            for entry in entries {
+                let entry = entry?;
+                let kind = entry.file_type()?;
+                if kind.is_dir() {
+                    todo.push(entry.path());
+                } else if kind.is_file() && is_staged(&entry.file_name().to_string_lossy()) {
+                    fs::remove_file(entry.path())?;
+                    swept += 1;
+                }
+            }
+        }
+        Ok(swept)
+    }
+
+    fn file_of(&self, location: &Path) -> Result<PathBuf> {
+        self.local.path_to_filesystem(location)
+    }
+}
+
+fn is_staged(name: &str) -> bool {
+    name.rsplit_once('#').is_some_and(|(_, n)| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// Directories whose entry in their parent is known to be durable.
+#[derive(Debug)]
+struct Dirs {
+    root: PathBuf,
+    known: Mutex<HashSet<PathBuf>>,
+}
+
+impl Dirs {
+    /// Makes `dir` and its missing parents below the root. Also syncs the parents of directories that exist but were not made by
+    /// this process: another one may have died between making and syncing.
+    fn ensure(&self, dir: &FsPath) -> io::Result<()> {
+        if self.known.lock().contains(dir) {
+            return Ok(());
+        }
+        let parent = dir.parent().ok_or_else(|| io::Error::other("no directory above"))?;
+        if !dir.starts_with(&self.root) {
+            return Err(io::Error::other(format!("{} is outside {}", dir.display(), self.root.display())));
+        }
+        self.ensure(parent)?;
+        make_dir(dir)?;
+        sync_dir(parent)?;
+        self.known.lock().insert(dir.to_path_buf());
+        Ok(())
+    }
+
+    /// A new temporary file beside `dest`.
+    fn stage(&self, dest: &FsPath) -> io::Result<Staged> {
+        let dir = dest.parent().ok_or_else(|| io::Error::other("no directory above"))?;
+        self.ensure(dir)?;
+        for n in 1..=STAGED_NAMES {
+            let mut path = dest.as_os_str().to_owned();
+            path.push(format!("#{n}"));
+            let path = PathBuf::from(path);
+            match OpenOptions::new().read(true).write(true).create_new(true).open(&path) {
+                Ok(file) => return Ok(Staged { file, temporary: Some(path), dest: dest.to_path_buf() }),
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) if e.kind() == io::ErrorKind::NotFound && n < STAGED_NAMES => {
+                    // Someone removed the directory behind our back: make it again.
+                    self.known.lock().retain(|known| !dir.starts_with(known) || *known == self.root);
+                    self.ensure(dir)?;
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        Err(io::Error::new(io::ErrorKind::AlreadyExists, "too many temporary files beside it: remove those that end in '#' and digits"))
+    }
+}
+
+fn make_dir(dir: &FsPath) -> io::Result<()> {
+    match fs::create_dir(dir) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
+        made => made,
+    }
+}
+
+/// Makes `dir` and its parents, syncing the parent of each that was missing.
+pub fn make_durable(dir: &FsPath) -> io::Result<()> {
+    if dir.is_dir() {
+        return Ok(());
+    }
+    if let Some(parent) = dir.parent().filter(|p| !p.as_os_str().is_empty()) {
+        make_durable(parent)?;
+        make_dir(dir)?;
+        sync_dir(parent)
+    } else {
+        make_dir(dir)
+    }
+}
+
+/// Makes the names in `dir` durable.
+pub fn sync_dir(dir: &FsPath) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}
+
+/// A temporary file; removed on drop while it still has that name.
+#[derive(Debug)]
+struct Staged {
+    file: File,
+    temporary: Option<PathBuf>,
+    dest: PathBuf,
+}
+
+impl Staged {
+    /// Syncs the bytes and gives them their name.
+    fn publish(mut self, create: bool) -> io::Result<PutResult> {
+        self.file.sync_data()?;
+        let dir = self.dest.parent().ok_or_else(|| io::Error::other("no directory above"))?;
+        let temporary = self.temporary.as_deref().ok_or_else(|| io::Error::other("published already"))?;
+        if create {
+            match fs::hard_link(temporary, &self.dest) {
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                    // The caller will rely on what is there: make its name durable, whoever wrote it.
+                    sync_dir(dir)?;
+                    return Err(e);
+                }
+                linked => linked?,
+            }
+            // Left over, it is garbage that the next sweep finds.
+            let _ = fs::remove_file(temporary);
+        } else {
+            fs::rename(temporary, &self.dest)?;
+        }
+        // From here another writer may use the temporary name.
+        self.temporary = None;
+        sync_dir(dir)?;
+        Ok(PutResult { e_tag: None, version: None })
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        if let Some(path) = &self.temporary {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// What failed on which path. The cause stays reachable, so that a full disk is recognised.
+#[derive(Debug)]
+struct Failed {
+    path: PathBuf,
+    source: io::Error,
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.source)
+    }
+}
+
+impl std::error::Error for Failed {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
+fn failed(location: &Path, path: &FsPath, source: io::Error) -> object_store::Error {
+    let kind = source.kind();
+    let source = Box::new(Failed { path: path.to_path_buf(), source });
+    match kind {
+        io::ErrorKind::NotFound => object_store::Error::NotFound { path: location.to_string(), source },
+        io::ErrorKind::AlreadyExists => object_store::Error::AlreadyExists { path: location.to_string(), source },
+        io::ErrorKind::PermissionDenied => object_store::Error::PermissionDenied { path: location.to_string(), source },
+        _ => object_store::Error::Generic { store: "DurableFs", source },
+    }
+}
+
+/// Runs `f` where blocking is allowed.
+async fn blocking<T: Send + 'static>(f: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    match tokio::runtime::Handle::try_current() {
+        Ok(runtime) => runtime.spawn_blocking(f).map_err(|source| object_store::Error::JoinError { source }).await?,
+        Err(_) => f(),
+    }
+}
+
+impl fmt::Display for DurableFs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DurableFs({})", self.dirs.root.display())
+    }
+}
+
+fn not_implemented(operation: &str) -> object_store::Error {
+    object_store::Error::NotImplemented { operation: operation.into(), implementer: "DurableFs".into() }
+}
+
+#[async_trait]
+impl ObjectStore for DurableFs {
+    async fn put_opts(&self, location: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
+        let create = match options.mode {
+            PutMode::Create => true,
+            PutMode::Overwrite => false,
+            PutMode::Update(_) => return Err(not_implemented("a conditional overwrite")),
+        };
+        let (path, location, dirs) = (self.file_of(location)?, location.clone(), self.dirs.clone());
+        blocking(move || {
+            let write = || {
+                let staged = dirs.stage(&path)?;
+                let mut offset = 0;
+                for chunk in payload.iter() {
+                    staged.file.write_all_at(chunk, offset)?;
+                    offset += chunk.len() as u64;
+                }
+                staged.publish(create)
+            };
+            write().map_err(|e| failed(&location, &path, e))
+        })
+        .await
+    }
+
+    async fn put_multipart_opts(&self, location: &Path, _options: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
+        let (path, location, dirs) = (self.file_of(location)?, location.clone(), self.dirs.clone());
+        blocking(move || {
+            let staged = dirs.stage(&path).map_err(|e| failed(&location, &path, e))?;
+            Ok(Box::new(Upload { location, staged: Some(Arc::new(staged)), end: 0, written: Arc::default() }) as Box<dyn MultipartUpload>)
+        })
+        .await
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        self.local.get_opts(location, options).await
+    }
+
+    async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        self.local.get_ranges(location, ranges).await
+    }
+
+    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+        let this = self.clone();
+        locations
+            .map(move |location| {
+                let this = this.clone();
+                async move {
+                    let location = location?;
+                    let path = this.file_of(&location)?;
+                    blocking(move || {
+                        fs::remove_file(&path)
+                            .and_then(|()| path.parent().map_or(Ok(()), sync_dir))
+                            .map_err(|e| failed(&location, &path, e))?;
+                        Ok(location)
+                    })
+                    .await
+                }
+            })
+            .buffered(DELETES_AT_ONCE)
+            .boxed()
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.local.list(prefix)
+    }
+
+    fn list_with_offset(&self, prefix: Option<&Path>, offset: &Path) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.local.list_with_offset(prefix, offset)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.local.list_with_delimiter(prefix).await
+    }
+
+    /// By a link: the source is durable already, and objects never change.
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        if !matches!(options.mode, CopyMode::Create) {
+            return Err(not_implemented("a copy over an existing object"));
+        }
+        let (source, dest, location, dirs) = (self.file_of(from)?, self.file_of(to)?, to.clone(), self.dirs.clone());
+        blocking(move || {
+            let link = || {
+                let dir = dest.parent().ok_or_else(|| io::Error::other("no directory above"))?;
+                dirs.ensure(dir)?;
+                fs::hard_link(&source, &dest)?;
+                sync_dir(dir)
+            };
+            link().map_err(|e| failed(&location, &dest, e))
+        })
+        .await
+    }
+}
+
+/// Parts are written at their place in one temporary file, in any order.
+#[derive(Debug)]
+struct Upload {
+    location: Path,
+    staged: Option<Arc<Staged>>,
+    end: u64,
+    /// Bytes that reached the file: less than `end` at completion means that a part failed or was never polled.
+    written: Arc<AtomicU64>,
+}
+
+fn aborted(location: &Path) -> object_store::Error {
+    object_store::Error::Generic { store: "DurableFs", source: format!("the upload of {location} has ended").into() }
+}
+
+#[async_trait]
+impl MultipartUpload for Upload {
+    fn put_part(&mut self, data: PutPayload) -> object_store::UploadPart {
+        let (offset, length) = (self.end, data.content_length() as u64);
+        self.end += length;
+        let (staged, written, location) = (self.staged.clone(), self.written.clone(), self.location.clone());
+        async move {
+            let staged = staged.ok_or_else(|| aborted(&location))?;
+            blocking(move || {
+                let mut at = offset;
+                for chunk in data.iter() {
+                    staged.file.write_all_at(chunk, at).map_err(|e| failed(&location, &staged.dest, e))?;
+                    at += chunk.len() as u64;
+                }
+                written.fetch_add(length, Ordering::SeqCst);
+                Ok(())
+            })
+            .await
+        }
+        .boxed()
+    }
+
+    async fn complete(&mut self) -> Result<PutResult> {
+        let location = self.location.clone();
+        let staged = self.staged.take().and_then(Arc::into_inner).ok_or_else(|| aborted(&location))?;
+        if self.written.load(Ordering::SeqCst) != self.end {
+            return Err(object_store::Error::Generic {
+                store: "DurableFs",
+                source: format!("a part of the upload of {location} was not written").into(),
+            });
+        }
+        blocking(move || {
+            let path = staged.dest.clone();
+            staged.publish(true).map_err(|e| failed(&location, &path, e))
+        })
+        .await
+    }
+
+    async fn abort(&mut self) -> Result<()> {
+        self.staged.take().map(drop).ok_or_else(|| aborted(&self.location))
+    }
+}

@@ -1,0 +1,143 @@
+//! The data directory: FORMAT says what it is, LOCK who has it, RESERVE keeps room for commits that only remove.
+//!
+//! The lock is the operating system's: one that a killed process left blocks nobody. This file must never write below the directory
+//! before it holds the lock, nor into a directory of another format.
+
+use super::durable_fs::{make_durable, sync_dir};
+use crate::{Error, Result, ids::DatabaseId};
+use serde::{Deserialize, Serialize};
+use std::{
+    fs::{self, File, OpenOptions, TryLockError},
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+pub const FORMAT_VERSION: u32 = 1;
+pub const RESERVE_BYTES: u64 = 4 << 20;
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Format {
+    ebb_format: u32,
+    database: DatabaseId,
+}
+
+/// An opened data directory; the lock goes when this is dropped.
+#[derive(Debug)]
+pub struct DataDir {
+    root: PathBuf,
+    database: DatabaseId,
+    reserve_bytes: u64,
+    _lock: File,
+}
+
+impl DataDir {
+    /// Opens the directory, or makes it if it is missing or empty.
+    pub fn open(root: &Path, reserve_bytes: u64) -> Result<Self> {
+        let at = |e: io::Error| Error::from(e).context(format!("data directory {}", root.display()));
+        make_durable(&std::path::absolute(root).map_err(at)?).map_err(at)?;
+        let root = &fs::canonicalize(root).map_err(at)?;
+        let known = root.join("FORMAT").exists();
+        if !known {
+            refuse_strangers(root)?;
+        }
+        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(root.join("LOCK")).map_err(at)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(Error::conflict(format!("data directory {} is open in another process: close that one first", root.display())));
+            }
+            Err(TryLockError::Error(e)) => return Err(at(e)),
+        }
+        let database = match read_format(root)? {
+            Some(database) => database,
+            None => create_format(root).map_err(at)?,
+        };
+        let dir = Self { root: root.clone(), database, reserve_bytes, _lock: lock };
+        // A full disk opens all the same.
+        let _ = dir.restore_reserve();
+        Ok(dir)
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+    pub fn database(&self) -> &DatabaseId {
+        &self.database
+    }
+    pub fn log(&self) -> PathBuf {
+        self.root.join("log")
+    }
+    pub fn meta(&self) -> PathBuf {
+        self.root.join("meta")
+    }
+
+    /// Gives the reserve's room back to the disk. Returns whether there was any.
+    pub fn release_reserve(&self) -> Result<bool> {
+        match fs::remove_file(self.root.join("RESERVE")) {
+            Ok(()) => Ok(true),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// Makes the reserve again if it is missing; an error of kind Full if there is no room yet.
+    pub fn restore_reserve(&self) -> Result<()> {
+        let path = self.root.join("RESERVE");
+        if fs::metadata(&path).is_ok_and(|m| m.len() == self.reserve_bytes) || self.reserve_bytes == 0 {
+            return Ok(());
+        }
+        let file = File::create(&path)?;
+        let made = rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, self.reserve_bytes);
+        if let Err(e) = made.map_err(io::Error::from).and_then(|()| file.sync_all()) {
+            let _ = fs::remove_file(&path);
+            return Err(Error::from(e).context("the reserve file"));
+        }
+        Ok(())
+    }
+}
+
+/// The database's id if `root` is a data directory; locks and makes nothing.
+pub fn read_format(root: &Path) -> Result<Option<DatabaseId>> {
+    let path = root.join("FORMAT");
+    let text = match fs::read(&path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(Error::from(e).context(path.display())),
+    };
+    let format: Format = serde_json::from_slice(&text).map_err(|e| Error::corrupt(format!("{} is damaged: {e}", path.display())))?;
+    if format.ebb_format != FORMAT_VERSION {
+        return Err(Error::invalid(format!(
+            "{} has format version {}, this program reads {FORMAT_VERSION}: open it with another version of Ebb",
+            path.display(),
+            format.ebb_format
+        )));
+    }
+    Ok(Some(format.database))
+}
+
+fn create_format(root: &Path) -> io::Result<DatabaseId> {
+    let database = DatabaseId::random();
+    let staged = root.join("FORMAT#1");
+    let mut file = File::create(&staged)?;
+    let text = serde_json::to_vec(&Format { ebb_format: FORMAT_VERSION, database: database.clone() }).map_err(io::Error::other)?;
+    file.write_all(&text)?;
+    file.sync_all()?;
+    fs::rename(&staged, root.join("FORMAT"))?;
+    sync_dir(root)?;
+    Ok(database)
+}
+
+/// A folder with other things in it is not taken over; what a crash during the first opening left is ours.
+fn refuse_strangers(root: &Path) -> Result<()> {
+    for entry in fs::read_dir(root)? {
+        let name = entry?.file_name();
+        if name != "LOCK" && name != "FORMAT#1" && name != "FORMAT" && name != "lost+found" {
+            return Err(Error::invalid(format!(
+                "{} is not a data directory and not empty ({} lies there): name another one",
+                root.display(),
+                name.to_string_lossy()
+            )));
+        }
+    }
+    Ok(())
+}

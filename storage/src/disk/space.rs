@@ -1,0 +1,109 @@
+//! How much room a disk has, and who reserved it. A reservation is released when it is dropped, whatever happened to its job.
+
+use crate::{Error, Result};
+use parking_lot::Mutex;
+use std::{path::PathBuf, sync::Arc};
+
+/// Where the numbers come from.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// The file system of this path.
+    FileSystem(PathBuf),
+    /// A declared capacity: free is what Ebb has not placed there.
+    Declared(u64),
+    /// Remote stores without a capacity.
+    Unlimited,
+}
+
+#[derive(Debug)]
+pub struct Space {
+    disk: String,
+    source: Source,
+    max_usage_pct: u8,
+    used: Mutex<Used>,
+}
+
+#[derive(Debug, Default)]
+struct Used {
+    placed: u64,
+    reserved: u64,
+}
+
+impl Space {
+    pub fn new(disk: impl Into<String>, source: Source, max_usage_pct: u8) -> Arc<Self> {
+        Arc::new(Self { disk: disk.into(), source, max_usage_pct: max_usage_pct.min(100), used: Mutex::default() })
+    }
+
+    /// Bytes placed on the disk by Ebb: set at opening from the manifest, then kept by placements and removals.
+    pub fn set_placed(&self, bytes: u64) {
+        self.used.lock().placed = bytes;
+    }
+    pub fn add_placed(&self, bytes: u64) {
+        let mut used = self.used.lock();
+        used.placed = used.placed.saturating_add(bytes);
+    }
+    pub fn remove_placed(&self, bytes: u64) {
+        let mut used = self.used.lock();
+        used.placed = used.placed.saturating_sub(bytes);
+    }
+    pub fn reserved_bytes(&self) -> u64 {
+        self.used.lock().reserved
+    }
+
+    /// (total, free before reservations), of what `max_usage_pct` leaves; `u64::MAX` if unlimited.
+    pub fn total_and_free(&self) -> Result<(u64, u64)> {
+        let placed = self.used.lock().placed;
+        let (total, free) = match &self.source {
+            Source::Unlimited => return Ok((u64::MAX, u64::MAX)),
+            Source::Declared(capacity) => (*capacity, capacity.saturating_sub(placed)),
+            Source::FileSystem(path) => {
+                let s = rustix::fs::statvfs(path)
+                    .map_err(|e| Error::from(std::io::Error::from(e)).context(format!("disk '{}', {}", self.disk, path.display())))?;
+                (s.f_blocks.saturating_mul(s.f_frsize), s.f_bavail.saturating_mul(s.f_frsize))
+            }
+        };
+        let kept = (u128::from(total) * u128::from(100 - self.max_usage_pct) / 100) as u64;
+        Ok((total - kept, free.saturating_sub(kept)))
+    }
+
+    /// What may still be reserved.
+    pub fn available(&self) -> Result<u64> {
+        let (_, free) = self.total_and_free()?;
+        Ok(free.saturating_sub(self.used.lock().reserved))
+    }
+
+    pub fn reserve(self: &Arc<Self>, bytes: u64) -> Result<Reservation> {
+        let (_, free) = self.total_and_free()?;
+        let mut used = self.used.lock();
+        let available = free.saturating_sub(used.reserved);
+        if bytes > available {
+            return Err(Error::full(format!(
+                "disk '{}' has {available} bytes free, {bytes} are needed: free space or add a disk",
+                self.disk
+            )));
+        }
+        used.reserved += bytes;
+        drop(used);
+        Ok(Reservation { space: self.clone(), bytes })
+    }
+}
+
+/// Room that nobody else gets until this is dropped.
+#[derive(Debug)]
+pub struct Reservation {
+    space: Arc<Space>,
+    bytes: u64,
+}
+
+impl Reservation {
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        let mut used = self.space.used.lock();
+        used.reserved = used.reserved.saturating_sub(self.bytes);
+    }
+}

@@ -23,9 +23,9 @@ pub mod part;
 pub mod pins;
 pub mod rules;
 pub mod stream_def;
-pub mod vacuum;
 #[cfg(any(test, feature = "testkit"))]
 pub mod testkit;
+pub mod vacuum;
 pub mod verb;
 
 pub use clock::{Clock, Timestamp};

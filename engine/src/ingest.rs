@@ -1,5 +1,6 @@
 //! How rows come in: partitions, admission, the log, the tail, flushes into parts, staged parts, transactions.
 
+pub mod admission;
 pub mod flush;
 pub mod insert;
 pub mod partition;

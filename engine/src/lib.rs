@@ -18,8 +18,10 @@ pub mod inspect;
 pub mod limits;
 pub mod observe;
 pub mod open;
+pub mod plan;
 pub mod read;
 pub mod schedule;
+pub mod settings;
 pub mod upgrade;
 
 pub use database::Engine;

@@ -1,0 +1,167 @@
+//! The facts that decisions are made from. A view is built from the manifest and kept up by its commits; it owns no IO.
+
+use crate::settings::StreamSettings;
+use ebb_storage::{
+    Timestamp,
+    ids::{Fingerprint, Generation, PartId, SchemaVersion, StreamId},
+    part::meta::{PartMeta, RuleFacts},
+    rules::{Action, Rule},
+};
+use std::{sync::Arc, time::Duration};
+
+/// A stream with all its partitions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StreamView {
+    pub id: StreamId,
+    pub policy_version: u64,
+    pub schema_version: SchemaVersion,
+    pub settings: StreamSettings,
+    /// In the order of the TTL clause.
+    pub rules: Vec<RuleView>,
+    pub stops: Stops,
+    pub partitions: Vec<PartitionView>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct RuleView {
+    pub fingerprint: Fingerprint,
+    /// Canonical SQL, for messages.
+    pub text: String,
+    pub kind: RuleKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RuleKind {
+    Delete,
+    DeleteWhere,
+    /// Known to the language and not to this engine; a stream cannot have it.
+    Other,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct PartitionView {
+    pub value: Arc<str>,
+    /// When the last prune of the partition ended.
+    pub pruned_at: Option<Timestamp>,
+    pub parts: Vec<PartView>,
+}
+
+/// Small, since there are many: what planning looks at for every part.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PartView {
+    pub id: PartId,
+    pub generation: Generation,
+    pub level: u32,
+    pub bytes: u64,
+    pub rows: u64,
+    /// The earliest moment at which a rule removes a row; MAX where none will.
+    pub first_due: Timestamp,
+    /// The moment from which rules that the facts prove remove every row; MAX where they never do.
+    pub whole_due: Timestamp,
+    /// A current rule has no facts of this part.
+    pub unmeasured: bool,
+    /// A running job has it.
+    pub busy: bool,
+    pub failure: Option<Box<Failure>>,
+}
+
+/// Attempts at a part that went wrong, since the last one that did not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    pub count: u32,
+    pub last_at: Timestamp,
+    pub error: String,
+}
+
+/// What SYSTEM STOP has stopped, for the stream or for all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stops {
+    pub merges: bool,
+    pub ttl_merges: bool,
+    pub moves: bool,
+}
+
+/// Free places for jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pools {
+    pub free: usize,
+    /// Of those, how many may do what rules ask.
+    pub free_for_rules: usize,
+}
+
+/// Waits double from the first to the longest.
+const BACK_OFF_FIRST: Duration = Duration::from_secs(5);
+const BACK_OFF_LONGEST: Duration = Duration::from_secs(3600);
+
+impl Failure {
+    /// When the part may be tried again.
+    pub fn retry_at(&self) -> Timestamp {
+        let doubled = BACK_OFF_FIRST.saturating_mul(1 << self.count.saturating_sub(1).min(20));
+        self.last_at.saturating_add(doubled.min(BACK_OFF_LONGEST))
+    }
+}
+
+impl RuleView {
+    pub fn of(rule: &Rule) -> Self {
+        let kind = match &rule.action {
+            Action::Delete { only: None } => RuleKind::Delete,
+            Action::Delete { only: Some(_) } => RuleKind::DeleteWhere,
+            _ => RuleKind::Other,
+        };
+        Self { fingerprint: rule.fingerprint, text: rule.to_string(), kind }
+    }
+    pub fn deletes(&self) -> bool {
+        matches!(self.kind, RuleKind::Delete | RuleKind::DeleteWhere)
+    }
+}
+
+impl PartView {
+    /// A part as the rules see it; not busy, without failures.
+    pub fn of(meta: &PartMeta, rules: &[RuleView]) -> Self {
+        let alive = meta.rows - expired_rows(meta).min(meta.rows);
+        let mut view = Self {
+            id: meta.id,
+            generation: meta.placement.generation,
+            level: meta.level,
+            bytes: meta.placement.bytes,
+            rows: meta.rows,
+            first_due: Timestamp::MAX,
+            whole_due: Timestamp::MAX,
+            unmeasured: false,
+            busy: false,
+            failure: None,
+        };
+        for rule in rules.iter().filter(|r| r.deletes()) {
+            match meta.facts_of(rule.fingerprint) {
+                None => view.unmeasured = true,
+                Some(facts) => {
+                    view.first_due = view.first_due.min(facts.earliest.unwrap_or(Timestamp::MAX));
+                    view.whole_due = view.whole_due.min(whole_due(facts, alive));
+                }
+            }
+        }
+        view
+    }
+
+    pub fn backing_off(&self, now: Timestamp) -> Option<Timestamp> {
+        self.failure.as_ref().map(|f| f.retry_at()).filter(|at| now < *at)
+    }
+}
+
+/// When a rule has removed all of `alive` rows: only if it concerns every one of them and every value comes due (I5).
+pub fn whole_due(facts: &RuleFacts, alive: u64) -> Timestamp {
+    match facts.latest {
+        Some(latest) if facts.never == 0 && facts.rows == alive => latest,
+        _ => Timestamp::MAX,
+    }
+}
+
+/// Rows that an earlier removal took from main while the file still holds them.
+pub fn expired_rows(meta: &PartMeta) -> u64 {
+    use ebb_storage::part::meta::RowsAt;
+    let count = |rows: &RowsAt| match rows {
+        RowsAt::Inline(set) => set.len(),
+        RowsAt::Beside { count, .. } => *count,
+    };
+    meta.expired.iter().map(|e| count(&e.rows)).sum()
+}

@@ -298,3 +298,6 @@ fn scan(bytes: &Bytes, database: &DatabaseId, place: Place, each: Each<'_>) -> R
         _ => end(Stop::Clean, at, lsn, String::new()),
     }
 }
+
+#[cfg(test)]
+mod tests;

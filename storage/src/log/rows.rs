@@ -205,3 +205,6 @@ fn lengths(input: &mut Input<'_>, rows: usize) -> Result<Vec<usize>> {
     }
     (0..rows).map(|_| usize::try_from(input.varint()?).map_err(|_| short())).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -438,3 +438,6 @@ fn take_frame<T>(queue: &mut Queue<T>, limit: usize) -> Vec<Queued<T>> {
     }
     taken
 }
+
+#[cfg(test)]
+mod tests;

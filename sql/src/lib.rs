@@ -3,6 +3,8 @@
 pub mod cli;
 pub mod dialect;
 pub mod error;
+pub mod format;
+pub mod nearest;
 pub mod parse;
 pub mod sqlstate;
 pub mod statement;

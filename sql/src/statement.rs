@@ -6,6 +6,7 @@
 
 mod admin;
 mod data;
+mod display;
 mod expression;
 mod history;
 mod name;
@@ -17,6 +18,7 @@ pub use admin::*;
 pub use data::*;
 pub use expression::{Expression, Literal};
 pub use history::*;
+pub(crate) use name::is_reserved;
 pub use name::{Name, StreamName, quote_name, quote_text};
 pub use session::*;
 pub use source::Source;

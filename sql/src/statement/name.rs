@@ -1,6 +1,5 @@
 //! Names as written, folded: unquoted ones are lower case. Equality is of the name, not of its place in the text.
 
-use datafusion::sql::sqlparser::keywords::{self, Keyword};
 use std::fmt;
 
 /// A column, disk, policy, tag, ... or one part of a stream's name.
@@ -79,21 +78,25 @@ impl fmt::Display for StreamName {
     }
 }
 
-/// Words that an expression or a clause would read as something else.
-const RESERVED: [&str; 58] = [
+/// Words that an expression or a clause would read as something else: PostgreSQL's reserved ones and those that end a rule.
+const RESERVED: [&str; 100] = [
     "all",
+    "analyse",
+    "analyze",
     "and",
     "any",
     "array",
     "as",
     "asc",
-    "between",
+    "asymmetric",
     "both",
     "case",
     "cast",
     "check",
     "collate",
+    "column",
     "constraint",
+    "create",
     "cross",
     "current_catalog",
     "current_date",
@@ -102,8 +105,12 @@ const RESERVED: [&str; 58] = [
     "current_time",
     "current_timestamp",
     "current_user",
+    "default",
+    "deferrable",
+    "delete",
     "desc",
     "distinct",
+    "do",
     "else",
     "end",
     "except",
@@ -112,32 +119,66 @@ const RESERVED: [&str; 58] = [
     "false",
     "fetch",
     "for",
+    "foreign",
     "from",
     "full",
+    "grant",
     "group",
     "having",
+    "ilike",
     "in",
-    "index",
+    "initially",
+    "inner",
     "intersect",
     "interval",
     "into",
     "is",
+    "isnull",
+    "join",
+    "lateral",
+    "leading",
+    "left",
     "like",
     "limit",
+    "localtime",
+    "localtimestamp",
+    "natural",
     "not",
+    "notnull",
     "null",
     "offset",
     "on",
+    "only",
     "or",
     "order",
+    "outer",
+    "overlaps",
+    "placing",
     "primary",
+    "recompress",
+    "references",
+    "returning",
+    "right",
     "select",
+    "session_user",
+    "set",
+    "similar",
+    "some",
+    "symmetric",
+    "table",
+    "tablesample",
     "then",
+    "to",
+    "trailing",
     "true",
-    "tuple",
     "union",
+    "unique",
+    "user",
+    "using",
+    "values",
     "when",
     "where",
+    "window",
     "with",
 ];
 
@@ -150,16 +191,9 @@ pub fn quote_name(name: &str) -> String {
     if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
-fn is_reserved(name: &str) -> bool {
-    RESERVED.contains(&name) || {
-        let upper = name.to_ascii_uppercase();
-        let keyword: Option<Keyword> = keywords::ALL_KEYWORDS.binary_search(&upper.as_str()).ok().map(|i| keywords::ALL_KEYWORDS_INDEX[i]);
-        keyword.is_some_and(|k| {
-            keywords::RESERVED_FOR_TABLE_ALIAS.contains(&k)
-                || keywords::RESERVED_FOR_COLUMN_ALIAS.contains(&k)
-                || keywords::RESERVED_FOR_IDENTIFIER.contains(&k)
-        })
-    }
+/// Whether `name`, in lower case, is no name unless quoted.
+pub(crate) fn is_reserved(name: &str) -> bool {
+    RESERVED.binary_search(&name).is_ok()
 }
 
 /// `text` as a SQL string literal.

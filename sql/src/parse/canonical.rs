@@ -1,0 +1,151 @@
+//! One text per expression: names folded, literal intervals as storage prints them, strings in one form of quotes.
+//!
+//! What cannot be printed so that it parses to the same tree is refused here, so that every stored text can be read back.
+
+use super::interval;
+use crate::{
+    dialect::StreamDialect,
+    statement::{Expression, quote_name},
+};
+use datafusion::sql::sqlparser::{
+    ast::{
+        DataType, Expr, Function, FunctionArg, FunctionArguments, Ident, Interval, ObjectName, ObjectNamePart, Query, UnaryOperator, Value,
+        ValueWithSpan, VisitMut, VisitorMut,
+    },
+    parser::Parser,
+};
+use std::ops::ControlFlow;
+
+type Canonical = Result<Expression, String>;
+
+/// For stream definitions: no subqueries, no parameters in the text that is kept.
+pub(super) fn definition(ast: Expr) -> Canonical {
+    canonical(ast, false)
+}
+
+/// For conditions that are run once.
+pub(super) fn condition(ast: Expr) -> Canonical {
+    canonical(ast, true)
+}
+
+fn canonical(ast: Expr, subqueries: bool) -> Canonical {
+    let mut ast = match ast {
+        Expr::Nested(inner) => *inner,
+        other => other,
+    };
+    let mut fold = Fold { subqueries };
+    if let ControlFlow::Break(message) = VisitMut::visit(&mut ast, &mut fold) {
+        return Err(message);
+    }
+    let text = ast.to_string();
+    match reparsed(&text) {
+        Some(again) if again == ast => Ok(Expression { text, ast }),
+        _ => Err(format!("{text} does not read back as it was meant; write it with a function or a cast instead")),
+    }
+}
+
+fn reparsed(text: &str) -> Option<Expr> {
+    let parser = Parser::new(&StreamDialect).with_recursion_limit(super::expression::RECURSION_LIMIT);
+    let mut parser = parser.try_with_sql(text).ok()?;
+    let expr = parser.parse_expr().ok()?;
+    (parser.peek_token() == datafusion::sql::sqlparser::tokenizer::Token::EOF).then_some(expr)
+}
+
+struct Fold {
+    subqueries: bool,
+}
+
+impl VisitorMut for Fold {
+    type Break = String;
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<String> {
+        if self.subqueries {
+            return ControlFlow::Continue(());
+        }
+        ControlFlow::Break("a subquery cannot stand here: the expression sees one row of the stream and nothing else".to_owned())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<String> {
+        match expr {
+            Expr::Identifier(name) => fold(name),
+            Expr::CompoundIdentifier(names) => names.iter_mut().for_each(fold),
+            Expr::Function(function) => fold_function(function),
+            Expr::Cast { data_type, .. } => fold_type(data_type),
+            Expr::Interval(_) => match interval::of_ast(expr) {
+                Some(Ok(value)) => *expr = interval_literal(&value.to_string()),
+                Some(Err(message)) => return ControlFlow::Break(message),
+                None => {}
+            },
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<String> {
+        let text = match &value.value {
+            Value::DollarQuotedString(s) => s.value.clone(),
+            Value::SingleQuotedString(s) | Value::EscapedStringLiteral(s) | Value::UnicodeStringLiteral(s) => s.clone(),
+            _ => return ControlFlow::Continue(()),
+        };
+        // sqlparser prints these quotes as they are, as if they were escaped already.
+        let treacherous = text.contains("''") || text.contains("\\'");
+        value.value = if treacherous { Value::EscapedStringLiteral(text) } else { Value::SingleQuotedString(text) };
+        ControlFlow::Continue(())
+    }
+}
+
+/// As storage's intervals print: `INTERVAL '3 month'`.
+fn interval_literal(canonical: &str) -> Expr {
+    let text = canonical.trim_start_matches("INTERVAL ").trim_matches('\'').to_owned();
+    Expr::Interval(Interval {
+        value: Box::new(Expr::Value(Value::SingleQuotedString(text).with_empty_span())),
+        leading_field: None,
+        leading_precision: None,
+        last_field: None,
+        fractional_seconds_precision: None,
+    })
+}
+
+fn fold(name: &mut Ident) {
+    match name.quote_style {
+        None => name.value = name.value.to_lowercase(),
+        Some(_) => name.quote_style = quote_name(&name.value).starts_with('"').then_some('"'),
+    }
+}
+
+fn fold_object(name: &mut ObjectName) {
+    for part in &mut name.0 {
+        if let ObjectNamePart::Identifier(ident) = part {
+            fold(ident);
+        }
+    }
+}
+
+fn fold_function(function: &mut Function) {
+    fold_object(&mut function.name);
+    if let FunctionArguments::List(list) = &mut function.args {
+        for arg in &mut list.args {
+            if let FunctionArg::Named { name, .. } = arg {
+                fold(name);
+            }
+        }
+    }
+}
+
+fn fold_type(ty: &mut DataType) {
+    if let DataType::Custom(name, _) = ty {
+        fold_object(name);
+    }
+}
+
+/// The number of a literal with its sign.
+pub(super) fn signed_number(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Value(ValueWithSpan { value: Value::Number(n, _), .. }) => Some(n.to_string().replace('_', "")),
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match expr.as_ref() {
+            Expr::Value(ValueWithSpan { value: Value::Number(n, _), .. }) => Some(format!("-{}", n.to_string().replace('_', ""))),
+            _ => None,
+        },
+        _ => None,
+    }
+}

@@ -1,0 +1,224 @@
+-- Statements as people write them; tests print, read back and damage them.
+CREATE STREAM s1 (d datetime, a int) PARTITION BY to_YYYYMM(d) ORDER BY d TTL d + INTERVAL 1 MONTH DELETE WHERE to_day_of_week(d) = 1;
+CREATE STREAM s2 (key uint64, event_time datetime, value string) ORDER BY tuple() PARTITION BY key TTL event_time + INTERVAL 1 MONTH RECOMPRESS CODEC(ZSTD(17)), event_time + INTERVAL 1 YEAR RECOMPRESS CODEC(LZ4HC(10)) SETTINGS min_rows_for_wide_part = 0, min_bytes_for_wide_part = 0;
+CREATE STREAM s3 (d datetime, a int) PARTITION BY to_YYYYMM(d) ORDER BY d TTL d + INTERVAL 1 MONTH DELETE, d + INTERVAL 1 WEEK TO VOLUME 'aaa', d + INTERVAL 2 WEEK TO DISK 'bbb';
+CREATE STREAM IF NOT EXISTS db.metrics (
+    ts datetime64(3, 'UTC') CODEC(DoubleDelta, LZ4),
+    host low_cardinality(string) COMMENT 'where it''s from',
+    value float64 CODEC(Gorilla, ZSTD(3)),
+    tags map(string, nullable(string)),
+    note nullable(string) TTL ts + INTERVAL 7 DAY,
+    n int64 NOT NULL DEFAULT 0,
+    day date MATERIALIZED to_date(ts),
+    twice float64 ALIAS value * 2,
+    INDEX by_host host TYPE bloom_filter(0.01) GRANULARITY 4,
+    INDEX mm value TYPE minmax,
+    INDEX st lower(host) TYPE set(100) GRANULARITY 2,
+    PRIMARY KEY (host)
+) ENGINE = Stream ORDER BY (host, ts) SERIES KEY (host) PARTITION BY (to_YYYYMM(ts), host)
+RETENTION 7 DAY KEEP WHERE value > 0.5, INTERVAL '30 day' DROP, MAX AGE 1 YEAR, MAX BYTES 1000000000, MAX ROWS 5
+COMMENT 'metrics' SETTINGS storage_policy = 'tiered', ttl_only_drop_parts = true, flush_threshold_ms = 100, x = off;
+CREATE TABLE public.orders (id bigint, "Customer Name" text NULL, `back tick` varchar, price numeric(18, 4), "when" timestamptz, at timestamp(3) without time zone, r real, dp double precision, ok boolean, raw bytea, u uuid, j jsonb, a int[], e enum8('a' = 1, 'b' = -2), e16 enum16('x', 'y' = 300), ip ipv4, ip6 ipv6, fs fixed_string(16), t8 int8, dt datetime('Europe/Berlin'), d32 date32, arr array(nullable(int32)), nested array(array(string)));
+CREATE STREAM one_key (a int PRIMARY KEY, b datetime) ORDER BY (a, b);
+CREATE STREAM from_query ORDER BY n AS SELECT number AS n FROM src WHERE number > 10;
+CREATE STREAM typed (a int, b text) AS SELECT 1, 'x';
+CREATE STREAM rolled (d datetime, k1 int, k2 text, x int) ORDER BY (k1, k2, d) TTL d + INTERVAL 1 MONTH GROUP BY k1, k2 SET x = max(x), d = min(d), d + INTERVAL 3 QUARTER DELETE;
+CREATE STREAM moved (d date) TTL d + INTERVAL 7 DAY TO VOLUME 'x', d + INTERVAL '1' MONTH TO DISK IF EXISTS cold, d + to_interval_day(30), d + INTERVAL '1 year 2 months' WHERE d IS NOT NULL AND d NOT IN ('2026-01-01', '2026-02-01');
+CREATE STREAM cased (x int DEFAULT CASE WHEN 1 = 1 THEN 2 ELSE NULL END NOT NULL, y text DEFAULT 'a''''b', z text DEFAULT E'a\nb' NULL);
+CREATE DATABASE IF NOT EXISTS logs;
+CREATE SCHEMA other;
+DROP DATABASE IF EXISTS logs CASCADE;
+USE logs;
+ALTER DATABASE logs MODIFY RETENTION MAX BYTES 100000;
+ALTER DATABASE logs REMOVE RETENTION;
+ALTER STREAM s MODIFY TTL d + INTERVAL 2 MONTH;
+ALTER STREAM db.s MODIFY TTL d + INTERVAL 1 DAY TO VOLUME 'hot', d + INTERVAL 1 WEEK DELETE WHERE level = 'debug', DROP COLUMN c, ADD COLUMN IF NOT EXISTS e int DEFAULT 5 CODEC(T64, LZ4);
+ALTER STREAM s REMOVE TTL;
+ALTER STREAM s MATERIALIZE TTL;
+ALTER STREAM s MATERIALIZE TTL IN PARTITION 202603;
+ALTER STREAM s MODIFY RETENTION 7 DAY KEEP WHERE level IN ('error', 'warn'), 90 DAY DROP, REMOVE TTL;
+ALTER STREAM s REMOVE RETENTION;
+ALTER STREAM s MODIFY SETTING flush_threshold_ms = 10, default_codec = 'ZSTD(3)', RESET SETTING a, b, RENAME COLUMN x TO y;
+ALTER TABLE s ADD note text;
+ALTER STREAM s DROP COLUMN IF EXISTS note;
+ALTER STREAM s MODIFY COLUMN c int64;
+ALTER STREAM s MODIFY COLUMN c CODEC(ZSTD(9)) TTL d + INTERVAL 1 DAY;
+ALTER STREAM s MODIFY COLUMN c nullable(string) COMMENT 'x';
+ALTER STREAM s MODIFY COLUMN c NULL;
+ALTER STREAM s COMMENT COLUMN c 'it''s';
+ALTER STREAM s MODIFY COMMENT 'about';
+ALTER STREAM s DROP PARTITION 202603;
+ALTER STREAM s DROP PARTITION ID 'all';
+ALTER STREAM s DROP PARTITION (202603, 'a', -1, NULL, true);
+ALTER STREAM s DROP PARTITION tuple();
+ALTER STREAM s MOVE PARTITION DATE '2026-03-01' TO VOLUME 'cold';
+ALTER STREAM s MOVE PART '202603_1_5_0' TO DISK slow;
+ALTER TABLE s RENAME TO t;
+ALTER STREAM s CREATE TAG t;
+ALTER STREAM s CREATE OR REPLACE TAG t AS OF VERSION 41 RETAIN 30 DAYS;
+ALTER STREAM s CREATE TAG IF NOT EXISTS "end of year" AS OF VERSION $1;
+ALTER STREAM s CREATE BRANCH dev AS OF VERSION 30 RETAIN 12 HOURS WITH SNAPSHOT RETENTION 5 SNAPSHOTS 3 DAYS;
+ALTER STREAM s CREATE BRANCH dev WITH SNAPSHOT RETENTION 10 SNAPSHOTS;
+ALTER STREAM s REPLACE BRANCH dev AS OF VERSION 31;
+ALTER STREAM s REPLACE TAG t RETAIN 5 MINUTES;
+ALTER STREAM s DROP TAG IF EXISTS t, DROP BRANCH dev;
+COMMENT ON TABLE s IS 'text';
+COMMENT ON COLUMN db.s.c IS NULL;
+DROP STREAM s;
+DROP TABLE IF EXISTS a, db.b CASCADE;
+TRUNCATE STREAM IF EXISTS db.s;
+TRUNCATE s;
+RENAME STREAM a TO b;
+DESCRIBE STREAM s;
+DESC db.s;
+OPTIMIZE STREAM s;
+OPTIMIZE STREAM db.s PARTITION 202603 FINAL;
+OPTIMIZE TABLE s PARTITION ID '202603' FINAL DEDUPLICATE BY a, b;
+OPTIMIZE STREAM s DEDUPLICATE;
+SHOW STREAMS;
+SHOW STREAMS FROM db LIKE 'm%';
+SHOW TABLES;
+SHOW DATABASES;
+SHOW CREATE STREAM db.s;
+SHOW CREATE TABLE s;
+SHOW CREATE DISK d;
+SHOW CREATE STORAGE POLICY p;
+SHOW DISKS;
+SHOW STORAGE POLICIES;
+SHOW SETTINGS LIKE '%merge%';
+SHOW ALL;
+SHOW server_version;
+SHOW datafusion.execution.batch_size;
+SHOW TIME ZONE;
+SHOW TRANSACTION ISOLATION LEVEL;
+SHOW COLUMNS FROM s;
+INSERT INTO s VALUES (1, 'a', NULL, true, -1.5, now()), ($1, DEFAULT, 'it''s', false, 2e10, INTERVAL '1 day');
+INSERT INTO db.s (a, "B", c) VALUES (1, 2, 3);
+INSERT INTO s.branch_dev (a) SELECT x FROM t VERSION AS OF 41;
+INSERT INTO s DEFAULT VALUES;
+INSERT INTO s (a) WITH q AS (SELECT 1 AS a) SELECT a FROM q;
+INSERT INTO TABLE s VALUES (ARRAY[1, 2], '2026-01-01'::timestamp + INTERVAL '1 day', (1 + 2) * 3);
+INSERT INTO s (SELECT * FROM t UNION ALL SELECT * FROM u);
+DELETE FROM s WHERE a = 1 AND b IN (SELECT x FROM t);
+DELETE FROM db.s.branch_dev WHERE ts < now() - INTERVAL '30 days';
+DELETE FROM s;
+COPY s FROM STDIN;
+COPY s (a, b) FROM STDIN WITH (FORMAT csv, HEADER, DELIMITER ';', NULL 'nil', QUOTE '''', ESCAPE '\', FORCE_NOT_NULL (a), FORCE_NULL *, ENCODING 'UTF8', DEFAULT 'def');
+COPY db.s TO STDOUT WITH CSV HEADER DELIMITER AS ',' QUOTE '"' FORCE QUOTE a, b;
+COPY s TO STDOUT (FORMAT binary);
+COPY s FROM STDIN WITH BINARY;
+COPY s.branch_dev TO STDOUT DELIMITER '|' NULL AS '';
+COPY (SELECT a, count(*) FROM s VERSION AS OF 'tag' GROUP BY a) TO STDOUT WITH (FORMAT text, HEADER true);
+COPY s FROM STDIN WITH (FORMAT csv, HEADER match, FREEZE off, ON_ERROR stop);
+SYSTEM STOP MERGES;
+SYSTEM START MERGES ON VOLUME tiered.cold s;
+SYSTEM STOP TTL MERGES db.s;
+SYSTEM START MOVES s;
+SYSTEM STOP MOVES;
+SYSTEM FLUSH;
+SYSTEM FLUSH s;
+SYSTEM SETTLE;
+SYSTEM SETTLE STREAM db.s;
+SYSTEM ADVANCE CLOCK INTERVAL '31 days';
+SYSTEM ADVANCE CLOCK 2 HOURS;
+SYSTEM STATUS;
+CREATE DISK d disk(type = 'local', path = '/data/cold', capacity_bytes = 1000000, max_usage_pct = 90);
+CREATE OR REPLACE DISK s3 disk(type = s3, endpoint = 'http://localhost:9000/bucket/prefix', region = 'eu', use_environment_credentials = true);
+CREATE DISK IF NOT EXISTS d disk(type = 'local', path = '/x');
+DROP DISK IF EXISTS d;
+CREATE STORAGE POLICY p AS $$
+volumes:
+  hot:
+    disk: default
+  cold:
+    disk: d
+move_factor: 0.2
+$$;
+CREATE OR REPLACE STORAGE POLICY p AS 'volumes: {hot: {disk: default}}';
+CREATE STORAGE POLICY IF NOT EXISTS q AS $y$ cost: "$5; it's" $y$;
+DROP STORAGE POLICY IF EXISTS p;
+EXPLAIN LIFECYCLE FOR STREAM db.s;
+EXPLAIN LIFECYCLE FOR STREAM s AT TIMESTAMP '2026-03-01 00:00:00';
+EXPLAIN SELECT 1;
+EXPLAIN ANALYZE VERBOSE SELECT * FROM s;
+EXPLAIN FORMAT tree SELECT * FROM s WHERE a = 1;
+EXPLAIN (ANALYZE, VERBOSE) SELECT 1;
+EXPLAIN INSERT INTO s VALUES (1);
+PREVIEW ALTER STREAM s MODIFY TTL d + INTERVAL 1 MONTH AT TIMESTAMP now() + INTERVAL '1 day';
+PREVIEW ALTER STREAM s MODIFY RETENTION 7 DAY DROP;
+PREVIEW OPTIMIZE STREAM s AT TIMESTAMP '2027-01-01';
+CALL rollback_to_snapshot('s', 41);
+CALL rollback_to_timestamp('db.s', now() - INTERVAL '1 hour');
+CALL fast_forward('s', 'main', 'dev');
+CALL cherrypick_snapshot('s', $1);
+CALL expire_snapshots('s', older_than => '2026-01-01', retain_last => 5, dry_run => true);
+CALL advance_reader('r', -1);
+CREATE READER r ON s;
+CREATE READER IF NOT EXISTS r ON db.s FROM EARLIEST MAX LAG INTERVAL 1 DAY;
+CREATE READER r ON s FROM 41 MAX LAG 2 HOURS;
+CREATE READER r ON s FROM $1;
+DROP READER IF EXISTS r;
+CREATE HOLD h ON s WHERE customer = 'acme' AND d BETWEEN '2026-01-01' AND '2026-02-01' REASON 'case 7' UNTIL '2028-01-01';
+CREATE HOLD h ON s;
+CREATE HOLD h ON db.s UNTIL now() + INTERVAL '1 year' REASON 'x';
+RELEASE HOLD h ON s;
+CREATE ROLLUP r ON s AS SELECT to_start_of_hour(ts) AS h, host, avg(value) FROM s GROUP BY h, host;
+DROP ROLLUP IF EXISTS r ON s;
+BACKUP STREAM s TO DISK d WITH HISTORY;
+BACKUP STREAM s TO '/backups/s';
+RESTORE STREAM s FROM DISK d AS s_again WITH PRUNE;
+RESTORE STREAM db.s FROM '/backups/s';
+BEGIN;
+BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY;
+START TRANSACTION READ WRITE NOT DEFERRABLE;
+COMMIT;
+END TRANSACTION;
+COMMIT AND NO CHAIN;
+ROLLBACK;
+ABORT WORK;
+SET TimeZone TO 'Europe/Berlin';
+SET TIME ZONE 'UTC';
+SET TIME ZONE LOCAL;
+SET TIME ZONE INTERVAL '+02:00' HOUR TO MINUTE;
+SET statement_timeout = 5000;
+SET LOCAL statement_timeout = '5s';
+SET SESSION application_name = DEFAULT;
+SET GLOBAL memory_limit_bytes = 1000000;
+SET GLOBAL row_retention = on;
+SET search_path TO a, "B", 'c';
+SET datafusion.execution.batch_size = 8192;
+SET NAMES 'UTF8';
+SET extra_float_digits = -3;
+SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED;
+SET TRANSACTION READ ONLY;
+RESET ALL;
+RESET TIME ZONE;
+RESET statement_timeout;
+RESET GLOBAL default_codec;
+PREPARE q AS SELECT * FROM s WHERE a = $1 AND b = $2;
+PREPARE q (int, text, timestamp with time zone) AS INSERT INTO s VALUES ($1, $2, $3);
+EXECUTE q;
+EXECUTE q (1, 'a', now());
+DEALLOCATE q;
+DEALLOCATE PREPARE ALL;
+DISCARD ALL;
+DISCARD TEMP;
+SELECT 1;
+SELECT * FROM s VERSION AS OF 41;
+SELECT * FROM s VERSION AS OF 'tag' AS t JOIN u TIMESTAMP AS OF '2026-01-01 00:00:00' ON t.a = u.a;
+SELECT * FROM s FOR SYSTEM_TIME AS OF now() - INTERVAL '1 hour' WHERE a = $1;
+SELECT * FROM s VERSION AS OF $2, (SELECT * FROM u VERSION AS OF 'x''y') q;
+SELECT * FROM s.branch_dev WHERE _tp_sn > 30;
+SELECT * FROM changes('s', 30, 45, deletes => true) WHERE _tp_change = 'delete';
+SELECT * FROM read('r') LIMIT 10;
+SELECT * FROM snapshots('s') ORDER BY sn DESC NULLS LAST;
+SELECT a::int8, count(*) FILTER (WHERE b > 0), sum(x) OVER (PARTITION BY a ORDER BY ts ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM s GROUP BY ALL;
+WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM t WHERE n < 100) SELECT sum(n) FROM t;
+VALUES (1, 'a'), (2, 'b');
+TABLE s;
+(SELECT 1) UNION (SELECT 2) ORDER BY 1;
+SELECT `back tick`, "Quoted", $$dollar 'quoted'$$, E'esc\'aped', 1_000 FROM s WHERE x ~ '^a' AND y ILIKE '%b' AND ts AT TIME ZONE 'UTC' > '2026-01-01';
+SELECT * EXCLUDE (a) FROM s;
+SELECT date_trunc('hour', ts) + INTERVAL 1 QUARTER, INTERVAL '2 quarters', d - INTERVAL 1 MONTH * 3 FROM s;
+SELECT 'a' -- comment
+  'b' /* another /* nested */ one */;

@@ -124,3 +124,6 @@ fn local(def: &DiskDef, create: bool) -> Result<Arc<dyn ObjectStore>> {
     let fs = if create { DurableFs::create(path) } else { DurableFs::open(path) };
     fs.map(|fs| Arc::new(fs) as _).map_err(|e| Error::unavailable(format!("disk '{}', {}: {e}", def.name, path.display())))
 }
+
+#[cfg(test)]
+mod tests;

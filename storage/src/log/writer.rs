@@ -211,13 +211,16 @@ impl<T: Send + 'static> LogWriter<T> {
             tokio::pin!(room);
             // Registered before the look, so that no wake-up falls between.
             room.as_mut().enable();
-            let queue = self.shared.queue.lock();
-            if queue.bytes < self.shared.limits.queue_bytes || queue.poison.is_some() || queue.closing {
+            if self.has_room() {
                 return;
             }
-            drop(queue);
             room.await;
         }
+    }
+
+    fn has_room(&self) -> bool {
+        let queue = self.shared.queue.lock();
+        queue.bytes < self.shared.limits.queue_bytes || queue.poison.is_some() || queue.closing
     }
 
     /// Lets the next frame begin a new file, so that the current one can be trimmed. Resolves to the new file's first lsn.

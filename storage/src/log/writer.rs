@@ -262,6 +262,7 @@ impl<T: Send + 'static> LogWriter<T> {
 impl<T> LogWriter<T> {
     fn stop(&self) {
         self.shared.queue.lock().closing = true;
+        self.shared.room.notify_waiters();
         self.shared.work.notify_one();
         let thread = self.thread.lock().take();
         // The sink may hold the last handle: a thread cannot wait for itself.

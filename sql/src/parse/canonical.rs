@@ -9,8 +9,8 @@ use crate::{
 };
 use datafusion::sql::sqlparser::{
     ast::{
-        DataType, Expr, Function, FunctionArg, FunctionArguments, Ident, Interval, ObjectName, ObjectNamePart, Query, UnaryOperator, Value,
-        ValueWithSpan, VisitMut, VisitorMut,
+        BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArguments, Ident, Interval, ObjectName, ObjectNamePart, Query,
+        UnaryOperator, Value, ValueWithSpan, VisitMut, VisitorMut,
     },
     parser::Parser,
 };
@@ -33,8 +33,7 @@ fn canonical(ast: Expr, subqueries: bool) -> Canonical {
         Expr::Nested(inner) => *inner,
         other => other,
     };
-    let mut fold = Fold { subqueries };
-    if let ControlFlow::Break(message) = VisitMut::visit(&mut ast, &mut fold) {
+    if let ControlFlow::Break(message) = VisitMut::visit(&mut ast, &mut Fold { subqueries }) {
         return Err(message);
     }
     let text = ast.to_string();
@@ -47,7 +46,8 @@ fn canonical(ast: Expr, subqueries: bool) -> Canonical {
 fn reparsed(text: &str) -> Option<Expr> {
     let parser = Parser::new(&StreamDialect).with_recursion_limit(super::expression::RECURSION_LIMIT);
     let mut parser = parser.try_with_sql(text).ok()?;
-    let expr = parser.parse_expr().ok()?;
+    let mut expr = parser.parse_expr().ok()?;
+    let _ = VisitMut::visit(&mut expr, &mut Balance);
     (parser.peek_token() == datafusion::sql::sqlparser::tokenizer::Token::EOF).then_some(expr)
 }
 
@@ -66,6 +66,7 @@ impl VisitorMut for Fold {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<String> {
+        balance(expr);
         match expr {
             Expr::Identifier(name) => fold(name),
             Expr::CompoundIdentifier(names) => names.iter_mut().for_each(fold),
@@ -148,4 +149,62 @@ pub(super) fn signed_number(expr: &Expr) -> Option<String> {
         },
         _ => None,
     }
+}
+
+/// Chains of AND or OR longer than this are made trees as shallow as can be.
+const BALANCE_FROM: usize = 32;
+
+struct Balance;
+
+impl VisitorMut for Balance {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        balance(expr);
+        ControlFlow::Continue(())
+    }
+}
+
+/// AND and OR may be grouped at will; sqlparser groups to the left, one level for each condition.
+pub(super) fn balance(expr: &mut Expr) {
+    let Expr::BinaryOp { op: joined @ (BinaryOperator::And | BinaryOperator::Or), .. } = &*expr else { return };
+    let joined = joined.clone();
+    let mut terms = 1;
+    let mut spine = &*expr;
+    while let Expr::BinaryOp { left, op, .. } = spine
+        && *op == joined
+    {
+        (terms, spine) = (terms + 1, left);
+    }
+    if terms <= BALANCE_FROM {
+        return;
+    }
+    let mut rest = std::mem::replace(expr, nothing());
+    let mut all = Vec::with_capacity(terms);
+    loop {
+        match rest {
+            Expr::BinaryOp { left, op, right } if op == joined => {
+                all.push(*right);
+                rest = *left;
+            }
+            first => {
+                all.push(first);
+                break;
+            }
+        }
+    }
+    all.reverse();
+    *expr = grouped(all, &joined);
+}
+
+fn grouped(mut terms: Vec<Expr>, op: &BinaryOperator) -> Expr {
+    let right = terms.split_off(terms.len() / 2);
+    if terms.is_empty() {
+        return right.into_iter().next().unwrap_or_else(nothing);
+    }
+    Expr::BinaryOp { left: Box::new(grouped(terms, op)), op: op.clone(), right: Box::new(grouped(right, op)) }
+}
+
+fn nothing() -> Expr {
+    Expr::Value(Value::Null.with_empty_span())
 }

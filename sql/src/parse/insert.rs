@@ -1,7 +1,7 @@
 //! INSERT and DELETE. VALUES are read row by row: plain constants need no parser of their own.
 
 use super::cursor::{Cursor, Parsed};
-use crate::statement::{Delete, Insert, InsertRows, Verb};
+use crate::statement::{Delete, Insert, InsertRows, Query, Verb};
 use datafusion::sql::sqlparser::{
     ast::{Expr, UnaryOperator, Value, ValueWithSpan},
     tokenizer::{Token, TokenWithSpan},
@@ -46,7 +46,7 @@ impl Cursor<'_> {
         } else if self.sees("VALUES") {
             self.values()?
         } else if self.sees_one_of(&["SELECT", "WITH", "TABLE"]) || self.sees_token(&Token::LParen) {
-            InsertRows::Query(self.query()?)
+            InsertRows::Query(self.insert_query()?)
         } else {
             return self.expected("VALUES or SELECT");
         };
@@ -65,6 +65,18 @@ impl Cursor<'_> {
             n += 1;
         }
         ["SELECT", "WITH", "VALUES"].iter().any(|w| self.is_word(n, w))
+    }
+
+    /// Up to what must not follow: a query would take ON for an alias.
+    fn insert_query(&mut self) -> Parsed<Query> {
+        let ends = |n: usize| {
+            self.is_word(n, "RETURNING") || self.is_word(n, "ON") && (self.is_word(n + 1, "CONFLICT") || self.is_word(n + 1, "DUPLICATE"))
+        };
+        let len = self.find(|n, _| ends(n)).unwrap_or_else(|| self.level_len());
+        let mut inner = self.first(len);
+        let query = inner.query()?;
+        self.at = inner.at;
+        Ok(query)
     }
 
     fn refuse_after_insert(&self) -> Parsed<()> {

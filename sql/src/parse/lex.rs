@@ -11,10 +11,14 @@ use datafusion::sql::sqlparser::{
     tokenizer::{Token, TokenWithSpan, Tokenizer, TokenizerError, Whitespace},
 };
 
-/// Nested brackets. Trees grow by a few levels for each.
+/// Nested brackets, CASE counted as one. Trees grow by a few levels for each.
 const MAX_NESTING: usize = 128;
-/// Operators in one list item at one level of brackets: a chain of them is a tree as deep as it is long.
-const MAX_CHAIN: usize = 3000;
+/// Operators in one chain: its tree is as deep as it is long, and copying a level of it takes kilobytes of stack.
+const MAX_CHAIN: usize = 200;
+/// Conditions joined by AND and OR in one place; their trees are balanced after parsing.
+const MAX_CONDITIONS: usize = 3000;
+/// Queries joined by UNION, EXCEPT, INTERSECT in one place.
+const MAX_UNIONS: usize = 100;
 
 /// The statements' tokens; no statement is empty.
 pub(super) fn statements(text: &Text) -> Result<Vec<Vec<TokenWithSpan>>, ParseError> {
@@ -72,54 +76,79 @@ fn unreserved(mut token: TokenWithSpan) -> TokenWithSpan {
     token
 }
 
+/// What was counted at one level of brackets.
+#[derive(Default)]
+struct Level {
+    case: bool,
+    operators: usize,
+    /// BETWEEN has an AND of its own, which ends no chain of them.
+    betweens: usize,
+    conditions: usize,
+    unions: usize,
+}
+
+/// Counts what makes trees deep. Counting too many is harmless as long as people's statements pass.
 fn check_depth(tokens: &[TokenWithSpan], text: &Text) -> Result<(), ParseError> {
-    let too_deep = |token: &TokenWithSpan, message: String| {
-        Err(ParseError { message, position: Some(text.position(token.span.start)), sqlstate: TOO_COMPLEX, hint: None })
-    };
-    let mut chains = vec![0_usize];
+    let mut levels = vec![Level::default()];
     for token in tokens {
+        let Some(level) = levels.last_mut() else { break };
         match &token.token {
-            Token::LParen | Token::LBracket | Token::LBrace => {
-                chains.push(0);
-                if chains.len() > MAX_NESTING {
-                    return too_deep(token, format!("brackets are nested more than {MAX_NESTING} deep"));
+            Token::LParen | Token::LBracket | Token::LBrace => levels.push(Level::default()),
+            Token::RParen | Token::RBracket | Token::RBrace => while levels.len() > 1 && levels.pop().is_some_and(|l| l.case) {},
+            Token::Comma => *level = Level { case: level.case, unions: level.unions, ..Level::default() },
+            Token::Word(word) if word.quote_style.is_none() => match word.keyword {
+                Keyword::CASE => levels.push(Level { case: true, ..Level::default() }),
+                Keyword::END if level.case => {
+                    levels.pop();
                 }
-            }
-            Token::RParen | Token::RBracket | Token::RBrace if chains.len() > 1 => {
-                chains.pop();
-            }
-            Token::Comma => {
-                if let Some(chain) = chains.last_mut() {
-                    *chain = 0;
-                }
-            }
-            other if deepens(other) => {
-                if let Some(chain) = chains.last_mut() {
-                    *chain += 1;
-                    if *chain > MAX_CHAIN {
-                        return too_deep(
-                            token,
-                            format!("more than {MAX_CHAIN} operators in one chain: write IN (...) or split the statement"),
-                        );
-                    }
-                }
-            }
+                Keyword::AND | Keyword::OR => (level.operators, level.conditions) = (0, level.conditions + 1),
+                Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT | Keyword::MINUS => level.unions += 1,
+                Keyword::BETWEEN => level.betweens += 1,
+                keyword if ends_chain(keyword) => *level = Level { case: level.case, unions: level.unions, ..Level::default() },
+                keyword if is_infix(keyword) || word.value.eq_ignore_ascii_case("isnull") => level.operators += 1,
+                _ => {}
+            },
+            operator if is_operator(operator) => level.operators += 1,
             _ => {}
         }
+        let Some(level) = levels.last() else { break };
+        let message = if levels.len() > MAX_NESTING {
+            format!("brackets are nested more than {MAX_NESTING} deep")
+        } else if level.operators.max(level.betweens) > MAX_CHAIN {
+            format!("more than {MAX_CHAIN} operators in one chain: put parts of it in brackets")
+        } else if level.conditions > MAX_CONDITIONS {
+            format!("more than {MAX_CONDITIONS} conditions joined by AND and OR: write IN (...) or join a stream of values")
+        } else if level.unions > MAX_UNIONS {
+            format!("more than {MAX_UNIONS} queries joined in one: put groups of them in brackets")
+        } else {
+            continue;
+        };
+        return Err(ParseError { message, position: Some(text.position(token.span.start)), sqlstate: TOO_COMPLEX, hint: None });
     }
     Ok(())
 }
 
-/// Whether a chain of this token makes a tree deeper. Counting too many is harmless.
-fn deepens(token: &Token) -> bool {
-    match token {
-        Token::Word(w) => w.quote_style.is_none() && w.keyword != Keyword::NoKeyword,
-        Token::Number(..)
-        | Token::SingleQuotedString(_)
-        | Token::EscapedStringLiteral(_)
-        | Token::DollarQuotedString(_)
-        | Token::Placeholder(_)
-        | Token::Period => false,
-        _ => true,
-    }
+/// Words behind which no operator before them goes on.
+fn ends_chain(keyword: Keyword) -> bool {
+    use Keyword::{BY, ELSE, GROUP, HAVING, JOIN, LIMIT, ON, ORDER, SELECT, SET, THEN, USING, VALUES, WHEN, WHERE};
+    matches!(keyword, BY | ELSE | GROUP | HAVING | JOIN | LIMIT | ON | ORDER | SELECT | SET | THEN | USING | VALUES | WHEN | WHERE)
+}
+
+fn is_infix(keyword: Keyword) -> bool {
+    use Keyword::{AT, COLLATE, ILIKE, IN, IS, LIKE, NOT, NOTNULL, OVERLAPS, REGEXP, RLIKE, SIMILAR};
+    matches!(keyword, AT | COLLATE | ILIKE | IN | IS | LIKE | NOT | NOTNULL | OVERLAPS | REGEXP | RLIKE | SIMILAR)
+}
+
+fn is_operator(token: &Token) -> bool {
+    !matches!(
+        token,
+        Token::Word(_)
+            | Token::Number(..)
+            | Token::SingleQuotedString(_)
+            | Token::EscapedStringLiteral(_)
+            | Token::UnicodeStringLiteral(_)
+            | Token::DollarQuotedString(_)
+            | Token::Placeholder(_)
+            | Token::Period
+    )
 }

@@ -4,6 +4,7 @@
 //! out again.
 
 use super::{
+    canonical,
     cursor::{Cursor, Parsed},
     error::{ParseError, refused},
     interval,
@@ -228,8 +229,9 @@ impl VisitorMut for Check<'_> {
         }
     }
 
-    /// Arrow knows no quarters.
+    /// Long conditions become shallow; arrow knows no quarters.
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> Flow {
+        canonical::balance(expr);
         if let Expr::Function(call) = &*expr
             && call.name.to_string().eq_ignore_ascii_case(VERSION_CALL)
         {

@@ -43,7 +43,7 @@ fn where_belongs_to_its_own_rule() {
 fn where_after_another_action_is_an_error() {
     let ttl = |rule: &str| format!("CREATE STREAM s (d datetime) TTL {rule}");
     let e = says(&ttl("d RECOMPRESS CODEC(ZSTD) WHERE a = 1"), &["WHERE belongs to DELETE", "RECOMPRESS"]);
-    assert_eq!((e.sqlstate, e.position), ("42601", Some(58)));
+    assert_eq!((e.sqlstate, e.position), ("42601", Some(59)));
     says(&ttl("d TO DISK 'x' WHERE a = 1"), &["WHERE belongs to DELETE", "move"]);
     says(&ttl("d TO VOLUME 'x' WHERE a = 1"), &["WHERE belongs to DELETE"]);
     says(&ttl("d GROUP BY k WHERE a = 1"), &["WHERE belongs to DELETE"]);

@@ -133,10 +133,27 @@ fn deep_nesting_is_refused_not_fatal() {
 
 #[test]
 fn chains_below_the_limit_live() {
-    let sql = format!("SELECT 1 WHERE a = 1{}", " OR a = 1".repeat(700));
-    let all = parse(&sql).unwrap();
-    assert_eq!(all, all.clone());
-    assert!(!all[0].to_string().is_empty());
-    let sql = format!("DELETE FROM s WHERE a = 1{}", " AND a = 1".repeat(700));
-    assert_eq!(parse(&sql).unwrap().len(), 1);
+    for (head, link, links) in [
+        ("SELECT 1 WHERE a = 1", " OR a = 1", 2_990),
+        ("SELECT 1 WHERE a = 1", " AND a = 1 OR b = 2", 1_490),
+        ("DELETE FROM s WHERE a = 1", " OR a = 1 AND b = 2", 1_490),
+        ("SELECT 1", " + 1", 199),
+        ("SELECT 'a'", " || 'b'", 199),
+        ("SELECT 1 WHERE a BETWEEN 1 AND 2", " BETWEEN 1 AND 2", 199),
+        ("SELECT 1", " UNION ALL SELECT 1", 99),
+        ("SELECT CASE x WHEN 0 THEN 0", " WHEN 1 + 1 THEN 2 * 3", 1_000),
+        ("SELECT CASE WHEN a THEN 1 END", " + CASE WHEN a THEN 1 END", 199),
+        ("INSERT INTO s VALUES (1 + 1)", ", (1 + 1)", 1_000),
+    ] {
+        let end = if head.contains("CASE x") { " END" } else { "" };
+        let sql = format!("{head}{}{end}", link.repeat(links));
+        let all = parse(&sql).unwrap_or_else(|e| panic!("{head}: {e}"));
+        assert_eq!(all, all.clone());
+        assert_eq!(parse(&all[0].to_string()).unwrap(), all);
+        // A mistake at the very end drops what was built so far.
+        assert!(parse(&format!("{sql} nonsense nonsense")).is_err());
+    }
+    for chain in [" + CASE WHEN a THEN 1 END", " BETWEEN 1 AND 2", " + 1", " IS NULL", " IS DISTINCT FROM 1", "::int"] {
+        assert_eq!(wrong(&format!("SELECT a{}", chain.repeat(300))).sqlstate, TOO_COMPLEX, "{chain}");
+    }
 }

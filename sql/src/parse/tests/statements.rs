@@ -55,7 +55,7 @@ fn unknown_statements_name_the_nearest() {
     says("CALL expire_snapshot('s')", &["'expire_snapshots'"]);
     says("SYSTEM STOP MERGE", &["'STOP MERGES'"]);
     says("CREATE STREAM s (a int) ODER BY a", &["'ORDER'"]);
-    says("CREATE STREAM s (a ints)", &["unknown type 'ints'", "'int'"]);
+    says("CREATE STREAM s (a integre)", &["unknown type 'integre'", "'integer'"]);
     says("CREATE STREAM s (a int CODEC(ZSDT))", &["'ZSTD'"]);
     says("COPY s FROM STDIN WITH (FORMT csv)", &["unknown option 'formt'", "'format'"]);
     assert!(!parse("xyzzyplugh").unwrap_err().message.contains("did you mean"));

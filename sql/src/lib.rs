@@ -4,6 +4,7 @@ pub mod cli;
 pub mod dialect;
 pub mod error;
 pub mod format;
+pub mod functions;
 pub mod nearest;
 pub mod parse;
 pub mod sqlstate;

@@ -1,0 +1,44 @@
+//! The functions of the language beside DataFusion's own.
+//!
+//! Many are another spelling of what DataFusion has: `rewrite` turns them into it in the syntax tree, before planning. The rest, mostly
+//! about time, are scalar functions: `scalar` is the frame, one file a family fills it. What reads the clock reads the statement's time.
+
+pub mod clock;
+mod convert;
+mod rewrite;
+mod scalar;
+mod time_arithmetic;
+mod time_format;
+mod time_parts;
+mod time_start;
+mod times;
+mod top_k;
+
+pub use clock::StatementTime;
+pub use rewrite::{rewrite_expr, rewrite_query, rewritten_names};
+
+use datafusion::{execution::FunctionRegistry, logical_expr::ScalarUDF};
+use std::sync::Arc;
+
+/// Every scalar function of ours.
+fn scalars() -> Vec<ScalarUDF> {
+    let mut all = clock::functions();
+    all.extend(convert::functions());
+    all.extend(time_parts::functions());
+    all.extend(time_start::functions());
+    all.extend(time_arithmetic::functions());
+    all.extend(time_format::functions());
+    all
+}
+
+/// Adds the language's functions; those of DataFusion with the same name are replaced.
+pub fn register(registry: &mut dyn FunctionRegistry) -> datafusion::error::Result<()> {
+    for f in scalars() {
+        registry.register_udf(Arc::new(f))?;
+    }
+    registry.register_udaf(Arc::new(top_k::function()))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

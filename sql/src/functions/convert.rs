@@ -1,0 +1,65 @@
+//! Small functions over values of any kind.
+
+use super::scalar::{arity, pure};
+use arrow::{
+    array::{ArrayRef, AsArray, StringViewArray},
+    compute::cast,
+    datatypes::{DataType, Float64Type},
+};
+use datafusion::{common::Result, logical_expr::ScalarUDF};
+use std::sync::Arc;
+
+/// `1.50 MiB`
+fn readable_size(bytes: f64) -> String {
+    const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let step = if bytes.abs() < 1.0 { 0 } else { ((bytes.abs().log2() / 10.0) as usize).min(UNITS.len() - 1) };
+    format!("{:.2} {}", bytes / 1024f64.powi(step as i32), UNITS[step])
+}
+
+/// The language's name of an Arrow type.
+pub fn type_name(t: &DataType) -> String {
+    match t {
+        DataType::Null => "null".into(),
+        DataType::Boolean => "bool".into(),
+        DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 => "string".into(),
+        DataType::Binary | DataType::BinaryView | DataType::LargeBinary | DataType::FixedSizeBinary(_) => "bytea".into(),
+        DataType::Date32 | DataType::Date64 => "date".into(),
+        DataType::Timestamp(unit, zone) => {
+            let digits = if *unit == arrow::datatypes::TimeUnit::Nanosecond { 9 } else { 6 };
+            zone.as_ref().map_or(format!("datetime64({digits})"), |z| format!("datetime64({digits}, '{z}')"))
+        }
+        DataType::Decimal128(p, s) | DataType::Decimal256(p, s) => format!("decimal({p}, {s})"),
+        DataType::Interval(_) | DataType::Duration(_) => "interval".into(),
+        DataType::List(f) | DataType::LargeList(f) => format!("array({})", type_name(f.data_type())),
+        DataType::Dictionary(_, v) => type_name(v),
+        other => other.to_string().to_ascii_lowercase(),
+    }
+}
+
+pub fn functions() -> Vec<ScalarUDF> {
+    let readable = pure(
+        "format_readable_size",
+        |types| arity("format_readable_size", types, 1..=1).map(|()| vec![DataType::Float64]),
+        |_| Ok(DataType::Utf8View),
+        |args, _| {
+            let sizes = args[0].as_primitive::<Float64Type>().iter().map(|b| b.map(readable_size));
+            Ok(Arc::new(sizes.collect::<StringViewArray>()) as ArrayRef)
+        },
+    );
+    let named = pure(
+        "to_type_name",
+        |types| arity("to_type_name", types, 1..=1).map(|()| types.to_vec()),
+        |_| Ok(DataType::Utf8View),
+        |args, call| {
+            let name = type_name(args[0].data_type());
+            Ok(Arc::new(StringViewArray::from_iter_values(std::iter::repeat_n(name, call.rows))) as ArrayRef)
+        },
+    );
+    let text = pure(
+        "to_string",
+        |types| arity("to_string", types, 1..=1).map(|()| types.to_vec()),
+        |_| Ok(DataType::Utf8View),
+        |args, _| -> Result<ArrayRef> { Ok(cast(&args[0], &DataType::Utf8View)?) },
+    );
+    vec![readable, named, text]
+}

@@ -1,0 +1,226 @@
+//! Other spellings of what DataFusion has, replaced in the syntax tree before planning.
+//!
+//! So they are optimised like what they stand for: `if` evaluates one branch, `sum_if` is a filtered sum.
+
+use datafusion::sql::sqlparser::ast::{
+    self, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
+    ObjectNamePart, OrderByExpr, OrderByOptions, SelectItem, VisitMut, VisitorMut,
+};
+use std::ops::ControlFlow;
+
+/// Names that [`rewrite_query`] replaces.
+pub fn rewritten_names() -> impl Iterator<Item = &'static str> {
+    RENAMED.iter().map(|(from, _)| *from).chain(CASTS.iter().map(|(from, _)| *from)).chain(SHAPED)
+}
+
+/// The same arguments under another name.
+const RENAMED: &[(&str, &str)] = &[
+    ("if_null", "coalesce"),
+    ("null_if", "nullif"),
+    ("match", "regexp_like"),
+    ("position", "strpos"),
+    ("replace_all", "replace"),
+    ("length_utf8", "character_length"),
+    ("any", "first_value"),
+    ("any_value", "first_value"),
+    ("any_last", "last_value"),
+    ("unique", "approx_distinct"),
+    ("quantile", "approx_percentile_cont"),
+    ("group_array", "array_agg"),
+];
+
+const CASTS: &[(&str, &str)] = &[
+    ("to_int8", "Int8"),
+    ("to_int16", "Int16"),
+    ("to_int32", "Int32"),
+    ("to_int64", "Int64"),
+    ("to_uint8", "UInt8"),
+    ("to_uint16", "UInt16"),
+    ("to_uint32", "UInt32"),
+    ("to_uint64", "UInt64"),
+    ("to_float32", "Float32"),
+    ("to_float64", "Float64"),
+    ("to_bool", "Boolean"),
+];
+
+/// Those that change more than a name.
+const SHAPED: [&str; 15] = [
+    "if",
+    "multi_if",
+    "count_if",
+    "sum_if",
+    "avg_if",
+    "min_if",
+    "max_if",
+    "arg_min",
+    "arg_max",
+    "unique_exact",
+    "p90",
+    "p95",
+    "p99",
+    "split_by_string",
+    "median",
+];
+
+/// Rewrites every call below `query`. Columns of the result keep the names they were written with.
+pub fn rewrite_query(query: &mut ast::Query) {
+    name_columns(query);
+    let _ = query.visit(&mut Rewriter);
+}
+
+pub fn rewrite_expr(expr: &mut Expr) {
+    let _ = expr.visit(&mut Rewriter);
+}
+
+/// A column that is a rewritten call gets the call's text as its name.
+fn name_columns(query: &mut ast::Query) {
+    let ast::SetExpr::Select(select) = query.body.as_mut() else { return };
+    for item in &mut select.projection {
+        if let SelectItem::UnnamedExpr(expr @ Expr::Function(_)) = item {
+            let before = expr.to_string();
+            let mut after = expr.clone();
+            rewrite_expr(&mut after);
+            if after.to_string() != before {
+                *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', before) };
+            }
+        }
+    }
+}
+
+struct Rewriter;
+
+impl VisitorMut for Rewriter {
+    type Break = ();
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        // sqlparser reads `position(a in b)` as its own form; `position(h, n)` stays a call.
+        if let Expr::Function(f) = expr
+            && let Some(new) = rewritten(f)
+        {
+            *expr = new;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The one name of a call, folded; `None` for qualified ones.
+fn name_of(f: &Function) -> Option<String> {
+    match f.name.0.as_slice() {
+        [ObjectNamePart::Identifier(ident)] => Some(ident.value.to_ascii_lowercase()),
+        _ => None,
+    }
+}
+
+fn rename(f: &mut Function, to: &str) {
+    f.name = ObjectName(vec![ObjectNamePart::Identifier(Ident::new(to))]);
+}
+
+/// Plain arguments; `None` where there are named ones, `*` or a subquery.
+fn arguments(f: &Function) -> Option<Vec<Expr>> {
+    let FunctionArguments::List(list) = &f.args else { return None };
+    let plain = |a: &FunctionArg| match a {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => Some(e.clone()),
+        _ => None,
+    };
+    list.args.iter().map(plain).collect()
+}
+
+fn set_arguments(f: &mut Function, args: Vec<Expr>, distinct: bool, order_by: Vec<OrderByExpr>) {
+    let clauses = if order_by.is_empty() { vec![] } else { vec![FunctionArgumentClause::OrderBy(order_by)] };
+    f.args = FunctionArguments::List(FunctionArgumentList {
+        duplicate_treatment: distinct.then_some(ast::DuplicateTreatment::Distinct),
+        args: args.into_iter().map(|e| FunctionArg::Unnamed(FunctionArgExpr::Expr(e))).collect(),
+        clauses,
+    });
+}
+
+fn number(n: &str) -> Expr {
+    Expr::Value(ast::Value::Number(n.to_owned(), false).with_empty_span())
+}
+
+fn text(t: &str) -> Expr {
+    Expr::Value(ast::Value::SingleQuotedString(t.to_owned()).with_empty_span())
+}
+
+fn case(conditions: Vec<(Expr, Expr)>, otherwise: Expr) -> Expr {
+    Expr::Case {
+        case_token: ast::helpers::attached_token::AttachedToken::empty(),
+        end_token: ast::helpers::attached_token::AttachedToken::empty(),
+        operand: None,
+        conditions: conditions.into_iter().map(|(condition, result)| ast::CaseWhen { condition, result }).collect(),
+        else_result: Some(Box::new(otherwise)),
+    }
+}
+
+fn rewritten(f: &Function) -> Option<Expr> {
+    let name = name_of(f)?;
+    let mut f = f.clone();
+    if let Some((_, to)) = RENAMED.iter().find(|(from, _)| *from == name) {
+        rename(&mut f, to);
+        return Some(Expr::Function(f));
+    }
+    let args = arguments(&f)?;
+    if let Some((_, t)) = CASTS.iter().find(|(from, _)| *from == name) {
+        let [value] = <[Expr; 1]>::try_from(args).ok()?;
+        rename(&mut f, "arrow_cast");
+        set_arguments(&mut f, vec![value, text(t)], false, vec![]);
+        return Some(Expr::Function(f));
+    }
+    match (name.as_str(), args.len()) {
+        ("if", 3) => {
+            let [condition, yes, no] = <[Expr; 3]>::try_from(args).ok()?;
+            Some(case(vec![(condition, yes)], no))
+        }
+        ("multi_if", n) if n >= 3 && n % 2 == 1 => {
+            let mut args = args.into_iter();
+            let pairs = (0..n / 2).filter_map(|_| args.next().zip(args.next())).collect();
+            Some(case(pairs, args.next()?))
+        }
+        ("count_if", 1) => {
+            let [condition] = <[Expr; 1]>::try_from(args).ok()?;
+            rename(&mut f, "count");
+            set_arguments(&mut f, vec![number("1")], false, vec![]);
+            Some(filtered(f, condition))
+        }
+        ("sum_if" | "avg_if" | "min_if" | "max_if", 2) => {
+            let [value, condition] = <[Expr; 2]>::try_from(args).ok()?;
+            rename(&mut f, name.trim_end_matches("_if"));
+            set_arguments(&mut f, vec![value], false, vec![]);
+            Some(filtered(f, condition))
+        }
+        ("arg_min" | "arg_max", 2) => {
+            let [value, by] = <[Expr; 2]>::try_from(args).ok()?;
+            rename(&mut f, "first_value");
+            let options = OrderByOptions { asc: Some(name == "arg_min"), nulls_first: Some(false) };
+            set_arguments(&mut f, vec![value], false, vec![OrderByExpr { expr: by, options, with_fill: None }]);
+            Some(Expr::Function(f))
+        }
+        ("unique_exact", 1) => {
+            rename(&mut f, "count");
+            set_arguments(&mut f, args, true, vec![]);
+            Some(Expr::Function(f))
+        }
+        ("p90" | "p95" | "p99", 1) => {
+            let [value] = <[Expr; 1]>::try_from(args).ok()?;
+            rename(&mut f, "approx_percentile_cont");
+            set_arguments(&mut f, vec![value, number(&format!("0.{}", &name[1..]))], false, vec![]);
+            Some(Expr::Function(f))
+        }
+        ("split_by_string", 2) => {
+            let [separator, value] = <[Expr; 2]>::try_from(args).ok()?;
+            rename(&mut f, "string_to_array");
+            set_arguments(&mut f, vec![value, separator], false, vec![]);
+            Some(Expr::Function(f))
+        }
+        _ => None,
+    }
+}
+
+/// With a FILTER; one that is there already holds too.
+fn filtered(mut f: Function, condition: Expr) -> Expr {
+    let both = match f.filter.take() {
+        Some(old) => Expr::BinaryOp { left: old, op: ast::BinaryOperator::And, right: Box::new(Expr::Nested(Box::new(condition))) },
+        None => condition,
+    };
+    f.filter = Some(Box::new(both));
+    Expr::Function(f)
+}

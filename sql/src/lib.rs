@@ -1,14 +1,29 @@
-//! Ebb.
+//! Ebb: streams whose rows age by rules, in SQL. Inside a program ([`Database`]) or behind the PostgreSQL wire ([`wire`]).
+//!
+//! The way of a statement: `parse` makes a [`statement::Statement`] of the text and looks nothing up; a [`Session`] says what names
+//! mean; `bind` makes engine values of it and sees no tokens; `execute` has one file per family of verbs. Queries go through
+//! DataFusion over `provider`, which reads one pinned cut. The Rust API and the wire both speak to a [`Session`], so that every
+//! statement works the same through both.
 
 pub mod cli;
+pub mod config;
+pub mod copy;
+pub mod database;
 pub mod dialect;
 pub mod error;
 pub mod format;
 pub mod functions;
 pub mod nearest;
+pub mod outcome;
 pub mod parse;
+pub mod session;
 pub mod sqlstate;
 pub mod statement;
 pub mod wire;
 
+pub use config::Config;
+pub use copy::{CopyIn, CopyOut};
+pub use database::{Database, Rows, StreamHandle, Summary};
 pub use error::{Error, ErrorKind, Result};
+pub use outcome::{Notice, Outcome, Prepared, RowTag, Severity};
+pub use session::{Session, TransactionStatus};

@@ -1,0 +1,63 @@
+//! COPY as callers see it: data in pieces of any size, in and out. What the pieces mean is decided in `execute::copy`.
+
+use crate::{Error, Result, statement::CopyOptions};
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use bytes::Bytes;
+use datafusion::execution::SendableRecordBatchStream;
+
+/// Takes the rows of a COPY FROM. Nothing is visible before [`CopyIn::finish`]; dropping it drops all of it.
+pub struct CopyIn {
+    pub(crate) options: CopyOptions,
+    pub(crate) columns: usize,
+    pub(crate) sink: Box<dyn CopySink>,
+}
+
+/// What stands behind a [`CopyIn`].
+#[async_trait]
+pub(crate) trait CopySink: Send {
+    async fn data(&mut self, bytes: Bytes) -> Result<()>;
+    async fn finish(self: Box<Self>) -> Result<u64>;
+    /// Tells the session that the statement failed.
+    fn failed(&self);
+}
+
+impl CopyIn {
+    pub fn options(&self) -> &CopyOptions {
+        &self.options
+    }
+    /// How many columns each row has.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Takes the next piece, which may end anywhere, in the middle of a character too.
+    ///
+    /// # Errors
+    /// Names the line. The COPY has failed then and takes no more.
+    pub async fn data(&mut self, bytes: Bytes) -> Result<()> {
+        let done = self.sink.data(bytes).await;
+        if done.is_err() {
+            self.sink.failed();
+        }
+        done
+    }
+
+    /// Makes all rows durable and visible; how many there were.
+    pub async fn finish(self) -> Result<u64> {
+        self.sink.finish().await
+    }
+
+    /// The client gave up; the error to answer with.
+    pub fn abort(self, why: &str) -> Error {
+        self.sink.failed();
+        Error::cancelled(format!("COPY from stdin failed: {why}"))
+    }
+}
+
+/// The rows of a COPY TO, to be written in the format of `options`.
+pub struct CopyOut {
+    pub schema: SchemaRef,
+    pub options: CopyOptions,
+    pub stream: SendableRecordBatchStream,
+}

@@ -1,0 +1,66 @@
+//! A transaction block: one cut, fixed at its first statement, its own writes, and whether it has failed.
+
+use crate::{Error, Result, sqlstate};
+use ebb_engine::{Engine, ReadView, Transaction};
+use std::sync::{
+    OnceLock,
+    atomic::{AtomicBool, Ordering},
+};
+use tokio::sync::Mutex;
+
+/// PostgreSQL's three states of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TransactionStatus {
+    Idle,
+    InBlock,
+    Failed,
+}
+
+pub(crate) struct Block {
+    view: OnceLock<ReadView>,
+    /// `None` once it was committed.
+    pub transaction: Mutex<Option<Transaction>>,
+    failed: AtomicBool,
+    pub read_only: AtomicBool,
+}
+
+impl Block {
+    pub fn new(engine: &Engine, read_only: bool) -> Self {
+        Self {
+            view: OnceLock::new(),
+            transaction: Mutex::new(Some(engine.transaction())),
+            failed: AtomicBool::new(false),
+            read_only: AtomicBool::new(read_only),
+        }
+    }
+
+    /// The block's cut: as of the first call.
+    pub fn view(&self, engine: &Engine) -> ReadView {
+        self.view.get_or_init(|| engine.read()).clone()
+    }
+
+    pub fn begun(&self) -> bool {
+        self.view.get().is_some()
+    }
+
+    pub fn fail(&self) {
+        self.failed.store(true, Ordering::Release);
+    }
+
+    pub fn status(&self) -> TransactionStatus {
+        match self.failed.load(Ordering::Acquire) {
+            true => TransactionStatus::Failed,
+            false => TransactionStatus::InBlock,
+        }
+    }
+
+    /// # Errors
+    /// `25P02` where an earlier statement of the block failed.
+    pub fn check(&self) -> Result<()> {
+        match self.status() {
+            TransactionStatus::Failed => Err(Error::conflict("the transaction block has failed: only ROLLBACK or COMMIT end it")
+                .with_sqlstate(sqlstate::IN_FAILED_SQL_TRANSACTION)),
+            _ => Ok(()),
+        }
+    }
+}

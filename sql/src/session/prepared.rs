@@ -1,0 +1,7 @@
+//! Statements that PREPARE named.
+
+use crate::outcome::Prepared;
+
+pub(crate) struct Named {
+    pub prepared: Prepared,
+}

@@ -87,9 +87,8 @@ fn millis(text: &str) -> Option<u64> {
 
 /// The value as it is kept.
 fn checked(name: &str, value: &str) -> Result<String> {
-    let refuse = |takes: &str| {
-        Err(Error::invalid(format!("{name} takes {takes}, not '{value}'")).with_sqlstate(sqlstate::INVALID_PARAMETER_VALUE))
-    };
+    let refuse =
+        |takes: &str| Err(Error::invalid(format!("{name} takes {takes}, not '{value}'")).with_sqlstate(sqlstate::INVALID_PARAMETER_VALUE));
     let lower = value.trim().to_ascii_lowercase();
     match name {
         "timezone" => zone(value).map_or_else(|| refuse("a time zone such as UTC or Europe/Berlin"), Ok),

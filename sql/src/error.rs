@@ -5,6 +5,9 @@
 
 mod datafusion;
 
+#[cfg(test)]
+mod tests;
+
 use crate::{parse::ParseError, sqlstate};
 pub use ebb_storage::ErrorKind;
 use std::fmt;

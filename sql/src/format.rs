@@ -2,6 +2,9 @@
 //!
 //! What SHOW CREATE STREAM prints parses to the same definition. Definitions and parsed statements print through the same lines.
 
+#[cfg(test)]
+mod tests;
+
 use crate::statement::{quote_name, quote_text};
 use ebb_storage::{
     codec::ColumnCodec,

@@ -1,5 +1,8 @@
 //! The known name that a wrong one was probably meant to be.
 
+#[cfg(test)]
+mod tests;
+
 /// How many edits apart two names may be, per three characters of the longer one.
 const EDITS_PER_THREE: usize = 1;
 

@@ -10,6 +10,8 @@ use ebb_storage::rules::{Destination, DestinationKind};
 /// Words that end a time expression.
 const ACTION_WORDS: [&str; 6] = ["DELETE", "TO", "RECOMPRESS", "GROUP", "WHERE", "SET"];
 
+const ACTIONS: [&str; 6] = ["DELETE", "WHERE", "RECOMPRESS", "TO DISK", "TO VOLUME", "GROUP BY"];
+
 impl Cursor<'_> {
     /// `more` says whether a rule follows the comma that is next.
     pub(super) fn rules(&mut self, more: impl Fn(&Self) -> bool) -> Parsed<Vec<Rule>> {
@@ -23,7 +25,7 @@ impl Cursor<'_> {
 
     fn rule(&mut self) -> Parsed<Rule> {
         let position = Position(self.position());
-        if let Some(word) = ["DELETE", "RECOMPRESS", "TO DISK", "TO VOLUME", "GROUP BY"].into_iter().find(|w| self.sees(w)) {
+        if let Some(word) = ACTIONS.into_iter().find(|w| self.sees(w)) {
             return Err(self.error(format!("{word} needs its own time expression before it, like event_time + INTERVAL 1 MONTH {word}")));
         }
         let when = self.time_expression()?;
@@ -76,7 +78,7 @@ impl Cursor<'_> {
     }
 
     fn refuse_second_action(&self) -> Parsed<()> {
-        match ["DELETE", "RECOMPRESS", "TO DISK", "TO VOLUME", "GROUP BY"].into_iter().find(|w| self.sees(w)) {
+        match ACTIONS.into_iter().find(|w| self.sees(w)) {
             Some(word) => Err(self.error(format!("{word} needs its own time expression: write a comma and one more rule"))),
             None => Ok(()),
         }
@@ -115,12 +117,17 @@ impl Cursor<'_> {
         Ok(Action::GroupBy { keys, set })
     }
 
+    /// What stands behind the expression decides, not what stands anywhere before the next comma: clauses follow the last rule.
     fn next_is_key(&self) -> bool {
         let mut next = self.clone();
         next.advance(1);
+        if next.is_alter_action() {
+            return false;
+        }
         let item = next.first(next.item_len());
-        let first = item.find(|n, _| ACTION_WORDS.iter().any(|w| item.is_word(n, w)));
-        !next.is_alter_action() && first.is_none_or(|n| item.nth(n).is_none() || item.is_word(n, "SET"))
+        let len = item.find(|n, _| ACTION_WORDS.iter().any(|w| item.is_word(n, w))).unwrap_or_else(|| item.rest().len());
+        // A mistake in it is reported where it is read for good.
+        next.ast_within(len, "a key of GROUP BY").is_err() || !next.sees_one_of(&ACTIONS)
     }
 
     fn group_key(&mut self) -> Parsed<Expression> {

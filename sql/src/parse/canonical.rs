@@ -38,7 +38,7 @@ fn canonical(ast: Expr, subqueries: bool) -> Canonical {
     }
     let text = ast.to_string();
     match reparsed(&text) {
-        Some(again) if again == ast => Ok(Expression { text, ast }),
+        Some(again) if again == ast => Ok(Expression { text, ast: Box::new(ast) }),
         _ => Err(format!("{text} does not read back as it was meant; write it with a function or a cast instead")),
     }
 }

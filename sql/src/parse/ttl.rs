@@ -29,9 +29,7 @@ impl Cursor<'_> {
             return Err(self.error(format!("{word} needs its own time expression before it, like event_time + INTERVAL 1 MONTH {word}")));
         }
         let when = self.time_expression()?;
-        let action = if self.eat("DELETE") {
-            Action::Delete { only: self.only()? }
-        } else if self.sees("WHERE") {
+        let action = if self.eat("DELETE") || self.sees("WHERE") {
             Action::Delete { only: self.only()? }
         } else if self.eat("RECOMPRESS") {
             Action::Recompress(self.recompress_codec()?)

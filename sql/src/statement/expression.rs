@@ -10,7 +10,7 @@ use std::fmt;
 #[derive(Debug, Clone)]
 pub struct Expression {
     pub text: String,
-    pub ast: Expr,
+    pub ast: Box<Expr>,
 }
 
 impl PartialEq for Expression {

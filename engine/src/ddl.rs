@@ -1,23 +1,73 @@
 //! Definitions: databases, streams, settings. Each statement is one conditional commit of the manifest; TRUNCATE is a record.
 
-use crate::Engine;
+use crate::{
+    Engine,
+    append::NewRecord,
+    core::Core,
+    ingest::{flush, tail::Content},
+    limits,
+    stream::Compiled,
+};
+use bytes::Bytes;
 use ebb_storage::{
-    Error, Result,
-    ids::{Sn, StreamId},
+    Error, ErrorKind, Result,
+    ids::{ColumnId, SchemaVersion, Sn, StreamId},
+    manifest::{Edit, Expect, Manifest},
     stream_def::{SettingValue, StreamDef},
+    verb::Verb,
 };
 use std::sync::Arc;
 
+impl Core {
+    /// Commits, and shows the new manifest to readers in the same step.
+    pub async fn commit(&self, edits: Vec<Edit>, expect: Vec<Expect>) -> Result<Arc<Manifest>> {
+        self.committer.commit(edits, expect, |m| self.show(m)).await
+    }
+
+    pub fn show(&self, manifest: &Arc<Manifest>) {
+        self.live.publish(|live| live.manifest = manifest.clone());
+    }
+}
+
 impl Engine {
     pub async fn create_database(&self, name: &str, if_not_exists: bool) -> Result<()> {
-        let _ = (name, if_not_exists);
-        Err(Error::internal("databases are not built yet"))
+        if name.is_empty() {
+            return Err(Error::invalid("a database needs a name"));
+        }
+        let edits = |m: &Manifest, _| match m.databases.contains(name) {
+            true => Err(Error::conflict(format!("database '{name}' exists already"))),
+            false => Ok(vec![Edit::CreateDatabase { name: name.to_owned() }]),
+        };
+        let done = self.core.committer.commit_with(Vec::new(), edits, |m| self.core.show(m)).await;
+        match done {
+            Err(e) if e.kind() == ErrorKind::Conflict && if_not_exists => Ok(()),
+            other => other.map(|_| ()),
+        }
     }
 
     /// With all its streams.
     pub async fn drop_database(&self, name: &str, if_exists: bool) -> Result<()> {
-        let _ = (name, if_exists);
-        Err(Error::internal("databases are not built yet"))
+        if ["default", "system"].contains(&name) {
+            return Err(Error::invalid(format!("database '{name}' is part of every Ebb and cannot be dropped")));
+        }
+        let mut dropped = Vec::new();
+        let edits = |m: &Manifest, _| {
+            if !m.databases.contains(name) {
+                return Err(Error::not_found(format!("database '{name}' does not exist")));
+            }
+            dropped = m.streams().filter(|s| s.def.database == name).map(|s| s.def.id).collect();
+            let streams = dropped.iter().map(|id| Edit::DropStream(*id));
+            Ok(streams.chain([Edit::DropDatabase { name: name.to_owned() }]).collect())
+        };
+        let done = self.core.committer.commit_with(Vec::new(), edits, |m| self.core.show(m)).await;
+        match done {
+            Err(e) if e.kind() == ErrorKind::NotFound && if_exists => return Ok(()),
+            other => other?,
+        };
+        for id in dropped {
+            self.forget(id);
+        }
+        Ok(())
     }
 
     /// `def` as bound, but for its id, creation time and versions, which are given here.
@@ -25,40 +75,139 @@ impl Engine {
     /// # Errors
     /// `NotFound` without the database, `Conflict` where the name is taken (with `if_not_exists` the existing stream's id).
     pub async fn create_stream(&self, def: StreamDef, if_not_exists: bool) -> Result<StreamId> {
-        let _ = (def, if_not_exists);
-        Err(Error::internal("streams are not built yet"))
+        // Expressions that do not compile are refused before anything is written.
+        Compiled::new(&Arc::new(def.clone()), self.core.options.compiler.as_ref())?;
+        let name = def.full_name();
+        let mut id = StreamId::default();
+        let edits = |m: &Manifest, (_, time)| {
+            if !m.databases.contains(&def.database) {
+                return Err(Error::not_found(format!("database '{}' does not exist: CREATE DATABASE {}", def.database, def.database)));
+            }
+            if let Some(found) = m.stream_named(&def.database, &def.name) {
+                id = found.def.id;
+                return Err(Error::conflict(format!("stream {name} exists already")));
+            }
+            id = m.next_stream;
+            let first = SchemaVersion(1);
+            let mut def = StreamDef { id, created_at: time, schema_version: first, policy_version: 1, ..def };
+            for c in &mut def.columns {
+                c.since = first;
+            }
+            Ok(vec![Edit::CreateStream(Box::new(def))])
+        };
+        let done = self.core.committer.commit_with(Vec::new(), edits, |m| self.core.show(m)).await;
+        match done {
+            Err(e) if e.kind() == ErrorKind::Conflict && if_not_exists && id != StreamId::default() => Ok(id),
+            other => other.map(|_| id),
+        }
     }
 
     /// Commits what `change` makes of the definition; it is asked again where another ALTER came first. Versions are raised here:
     /// `schema_version` where columns changed, `policy_version` where rules or settings did.
+    ///
+    /// # Errors
+    /// `NotFound` without the stream; what `change` says; `Invalid` where the new definition does not compile.
     pub async fn alter_stream(
         &self,
         stream: StreamId,
-        change: impl FnMut(&StreamDef) -> Result<StreamDef> + Send,
+        mut change: impl FnMut(&StreamDef) -> Result<StreamDef> + Send,
     ) -> Result<Arc<StreamDef>> {
-        let _ = (stream, change);
-        Err(Error::internal("ALTER is not built yet"))
+        for _ in 0..limits::ALTER_ATTEMPTS {
+            let old = self.core.stream(stream)?.def.clone();
+            let mut new = change(&old)?;
+            new.id = old.id;
+            new.created_at = old.created_at;
+            new.schema_version = old.schema_version;
+            new.policy_version = old.policy_version;
+            if new == *old {
+                return Ok(old);
+            }
+            if shape_changed(&old, &new) {
+                new.schema_version = old.schema_version.next();
+                let known: Vec<ColumnId> = old.columns.iter().map(|c| c.id).collect();
+                for c in new.columns.iter_mut().filter(|c| !known.contains(&c.id)) {
+                    c.since = new.schema_version;
+                }
+            }
+            if old.policy != new.policy || old.settings != new.settings {
+                new.policy_version += 1;
+            }
+            let new = Arc::new(new);
+            Compiled::new(&new, self.core.options.compiler.as_ref())?;
+            let expect = vec![Expect::Definition { stream, schema: old.schema_version, policy: old.policy_version }];
+            match self.core.commit(vec![Edit::AlterStream(Box::new(new.as_ref().clone()))], expect).await {
+                Ok(_) => return Ok(new),
+                Err(e) if e.kind() == ErrorKind::Conflict && self.core.stream(stream)?.def != old => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Err(Error::conflict(format!("stream {stream} is altered by others all the time: try again")))
     }
 
     pub async fn rename_stream(&self, stream: StreamId, database: &str, name: &str) -> Result<()> {
-        let _ = (stream, database, name);
-        Err(Error::internal("RENAME is not built yet"))
+        let edits = |m: &Manifest, _| {
+            let state = m.stream(stream).ok_or_else(|| Error::not_found(format!("stream {stream} does not exist (any more)")))?;
+            let def = StreamDef { database: database.to_owned(), name: name.to_owned(), ..state.def.as_ref().clone() };
+            Ok(vec![Edit::AlterStream(Box::new(def))])
+        };
+        self.core.committer.commit_with(Vec::new(), edits, |m| self.core.show(m)).await?;
+        self.core.compiled.forget(stream);
+        Ok(())
     }
 
     pub async fn drop_stream(&self, stream: StreamId) -> Result<()> {
-        let _ = stream;
-        Err(Error::internal("DROP is not built yet"))
+        self.core.stream(stream)?;
+        let publish = |m: &Arc<Manifest>| {
+            self.core.live.publish(|live| {
+                live.manifest = m.clone();
+                live.drop_tail(stream);
+            });
+        };
+        self.core.committer.commit(vec![Edit::DropStream(stream)], Vec::new(), publish).await?;
+        self.forget(stream);
+        Ok(())
+    }
+
+    fn forget(&self, stream: StreamId) {
+        self.core.live.publish(|live| live.drop_tail(stream));
+        self.core.compiled.forget(stream);
+        self.core.keys.forget(stream);
+        self.core.flushing.lock().remove(&stream);
+        self.core.appender.applied(&self.core);
     }
 
     /// Removes every row of main as one record; its sn.
+    ///
+    /// # Errors
+    /// `NotFound` without the stream.
     pub async fn truncate(&self, stream: StreamId) -> Result<Sn> {
-        let _ = stream;
-        Err(Error::internal("TRUNCATE is not built yet"))
+        let state = self.core.stream(stream)?;
+        let record = NewRecord {
+            stream,
+            verb: Verb::Truncate,
+            schema_version: state.def.schema_version,
+            key: None,
+            rows_added: 0,
+            body: Bytes::new(),
+            content: Content::Truncate,
+        };
+        let sns = self.core.appender.append(&self.core, vec![record]).await?;
+        // The record alone is the truth; folding it at once gives the space back.
+        if let Err(e) = flush::flush(&self.core, stream).await {
+            self.core.note(&e);
+        }
+        Ok(sns.first().copied().unwrap_or_default())
     }
 
     /// `None` gives the setting its default back.
     pub async fn set_server_setting(&self, name: &str, value: Option<SettingValue>) -> Result<()> {
-        let _ = (name, value);
-        Err(Error::internal("settings are not built yet"))
+        self.core.commit(vec![Edit::ServerSetting { name: name.to_owned(), value }], Vec::new()).await?;
+        Ok(())
     }
+}
+
+/// Whether rows of the old definition are laid out otherwise than rows of the new one.
+fn shape_changed(old: &StreamDef, new: &StreamDef) -> bool {
+    let shape = |d: &StreamDef| d.columns.iter().map(|c| (c.id, c.name.clone(), c.ty.clone(), c.nullable, c.default.clone())).collect::<Vec<_>>();
+    shape(old) != shape(new)
 }

@@ -3,6 +3,7 @@
 pub mod admission;
 pub mod flush;
 pub mod insert;
+pub mod keys;
 pub mod partition;
 pub mod rows;
 pub mod staged;

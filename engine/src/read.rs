@@ -3,13 +3,12 @@
 //! Guards: a view is atomic over all streams (a transaction is seen whole or not at all), a row is in a part or in the tail and
 //! never in both, and what a view names is not deleted while it lives (I8).
 
-use arrow::{
-    array::{ArrayRef, Int64Array, RecordBatch},
-    datatypes::Int64Type,
-};
+use crate::{disks::Disks, live::Live, write::stamped};
+use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use ebb_storage::{
-    ids::{SchemaVersion, Sn, StreamId},
-    part::{PartMeta, RowSet},
+    ids::{BranchId, SchemaVersion, Sn, StreamId},
+    manifest::{Manifest, StreamState},
+    part::{PartMeta, RowSet, meta::RowsAt},
     stream_def::StreamDef,
 };
 use object_store::{ObjectStore, path::Path};
@@ -17,12 +16,16 @@ use std::sync::Arc;
 
 /// One cut over all streams, held until dropped. Cheap to clone.
 #[derive(Clone)]
-pub struct ReadView {}
+pub struct ReadView {
+    pub(crate) live: Arc<Live>,
+    pub(crate) disks: Arc<Disks>,
+}
 
-/// A stream as one cut sees it.
+/// A stream as one cut sees it. It holds its parts as long as the view that it came from lives, or it itself.
 #[derive(Clone)]
 pub struct StreamView {
     pub def: Arc<StreamDef>,
+    pub state: Arc<StreamState>,
     /// Parts with rows that main's head sees, in the order of their ids.
     pub parts: Vec<LivePart>,
     /// Rows that are in no part yet, in the order of their records.
@@ -31,6 +34,7 @@ pub struct StreamView {
     pub head_sn: Sn,
     /// Records up to this one are in parts.
     pub applied_sn: Sn,
+    _held: Arc<Live>,
 }
 
 /// A part that a view reads.
@@ -64,22 +68,74 @@ impl TailRows {
     pub fn sn_column(&self) -> ArrayRef {
         match &self.sns {
             Some(sns) => Arc::new(sns.clone()),
-            None => Arc::new(arrow::array::PrimitiveArray::<Int64Type>::from_value(
-                i64::try_from(self.sn.0).unwrap_or(i64::MAX),
-                self.rows.num_rows(),
-            )),
+            None => Arc::new(Int64Array::from_value(self.sn.0 as i64, self.rows.num_rows())),
         }
     }
 }
 
 impl ReadView {
+    pub fn manifest(&self) -> &Arc<Manifest> {
+        &self.live.manifest
+    }
+
+    pub fn streams(&self) -> impl Iterator<Item = &Arc<StreamState>> {
+        self.live.manifest.streams()
+    }
+
     pub fn stream(&self, id: StreamId) -> Option<StreamView> {
-        let _ = id;
-        None
+        self.live.manifest.stream(id).map(|s| self.view(s))
     }
 
     pub fn stream_named(&self, database: &str, name: &str) -> Option<StreamView> {
-        let _ = (database, name);
-        None
+        self.live.manifest.stream_named(database, name).map(|s| self.view(s))
     }
+
+    fn view(&self, state: &Arc<StreamState>) -> StreamView {
+        let id = state.def.id;
+        let tail = self.live.tail(id);
+        let seen = |p: &&Arc<PartMeta>| tail.truncated_at().is_none_or(|at| p.max_sn() > at);
+        let listed = state.parts.values().filter(seen).filter_map(|p| self.part(p, p.sn_in_meta.then(|| p.max_sn())));
+        let staged = tail.staged().iter().flat_map(|(sn, parts)| parts.iter().map(|p| (*sn, p)));
+        let staged = staged.filter_map(|(sn, p)| self.part(&Arc::new(stamped(p, sn)), Some(sn)));
+        StreamView {
+            def: state.def.clone(),
+            state: state.clone(),
+            parts: listed.chain(staged).collect(),
+            tail: tail.chunks().iter().map(|c| c.as_ref().clone()).collect(),
+            head_sn: tail.head(),
+            applied_sn: state.applied_sn,
+            _held: self.live.clone(),
+        }
+    }
+
+    /// `None` where main's head sees nothing of it. A part on a disk that is away is listed with a store that says so.
+    fn part(&self, meta: &Arc<PartMeta>, sn_of_record: Option<Sn>) -> Option<LivePart> {
+        let hidden = hidden_rows(meta);
+        if hidden.as_ref().is_some_and(|h| h.len() >= meta.rows) {
+            return None;
+        }
+        let disk = self.disks.disk_or_away(meta.placement.disk);
+        Some(LivePart {
+            key: self.disks.key(meta.stream, meta.id, meta.placement.generation),
+            store: disk.store.clone(),
+            disk: disk.name.clone(),
+            meta: meta.clone(),
+            hidden: hidden.map(Arc::new),
+            sn_of_record,
+        })
+    }
+}
+
+/// Rows of the file that main's head does not see: deleted on main, or expired. Only what the manifest itself holds; sets that lie
+/// beside the part do not occur before there is DELETE FROM.
+pub(crate) fn hidden_rows(meta: &PartMeta) -> Option<RowSet> {
+    let deleted = meta.deletions.iter().filter(|d| d.branch == BranchId::MAIN).map(|d| &d.rows);
+    let expired = meta.expired.iter().map(|e| &e.rows);
+    let mut hidden = RowSet::default();
+    for rows in deleted.chain(expired) {
+        if let RowsAt::Inline(rows) = rows {
+            hidden.0 |= &rows.0;
+        }
+    }
+    (!hidden.is_empty()).then_some(hidden)
 }

@@ -1,1 +1,158 @@
-//! Bringing the tail into parts: one flush per stream at a time, one commit that says "records up to sn are in parts".
+//! Bringing the tail into parts: sort, split, write, and one commit that says "records up to sn are in parts".
+//!
+//! Guards: one flush of a stream at a time; the parts appear and the rows leave the tail in the same step (a reader sees each row once);
+//! a flush that fails leaves the tail as it was (I10, I11).
+
+use crate::{
+    core::{Core, busy},
+    ingest::partition,
+    read::TailRows,
+    stream::Compiled,
+    upgrade::upgrade,
+    write::{self, About, Draft, Stored},
+};
+use arrow::{
+    array::{ArrayRef, RecordBatch},
+    compute::concat_batches,
+};
+use ebb_storage::{
+    ErrorKind, Result,
+    clock::Stopwatch,
+    ids::{BranchId, ColumnId, Sn, StreamId},
+    lineage::{Lineage, SnRange, SnSet},
+    manifest::{
+        Edit, Expect,
+        edit::{PartEvent, PartLogRow, RemoveReason},
+    },
+    part::meta::Origin,
+};
+use std::{collections::BTreeMap, sync::Arc};
+
+/// Flushes a stream; whether there was anything to flush.
+///
+/// # Errors
+/// `NotFound` where the stream is gone, `Full` where the disk is.
+pub async fn flush(core: &Core, stream: StreamId) -> Result<bool> {
+    let lock = core.flush_lock(stream);
+    let _one = lock.lock().await;
+    let live = core.live.read();
+    let Some(state) = live.manifest.stream(stream).cloned() else { return Ok(false) };
+    let tail = live.tail(stream);
+    drop(live);
+    if tail.is_empty() {
+        return Ok(false);
+    }
+    let started = Stopwatch::start();
+    let (upto, now) = (tail.head(), core.now());
+    let compiled = core.compiled(&state.def)?;
+    let drafts = {
+        let (compiled, chunks, compiler) = (compiled.clone(), tail.chunks().to_vec(), core.options.compiler.clone());
+        busy(move || drafts(&compiled, &chunks, compiler.as_ref())).await?
+    };
+    let mut stored: Vec<Stored> = Vec::with_capacity(drafts.len());
+    for (draft, origin) in drafts {
+        let about = About { origins: vec![origin], sn_in_meta: false, level: 0, written_at: now };
+        stored.push(write::store(core, stream, draft, about).await?);
+    }
+    let staged = tail.staged().iter().flat_map(|(_, parts)| parts.iter());
+    let metas: Vec<_> = staged.map(|p| p.as_ref().clone()).chain(stored.iter().map(|s| s.meta.clone())).collect();
+    let records: Vec<_> = tail.records().cloned().collect();
+    let expect = vec![Expect::Applied { stream, sn: state.applied_sn }];
+    let truncated_at = tail.truncated_at();
+    let duration_ms = started.elapsed().as_millis() as u64;
+    let disk_name = |id| core.disks.disk(id).map(|d| d.name.to_string()).unwrap_or_default();
+    let edits = |m: &ebb_storage::manifest::Manifest, (_, time)| {
+        let mut edits = Vec::new();
+        let state = m.stream(stream).ok_or_else(|| ebb_storage::Error::not_found("the stream was dropped meanwhile"))?;
+        let row = |event, part: &ebb_storage::part::PartMeta, reason: &str| {
+            Edit::PartLog(Box::new(PartLogRow {
+                time,
+                event,
+                database: state.def.database.clone(),
+                stream: state.def.name.clone(),
+                part: part.name.clone(),
+                source_parts: Vec::new(),
+                partition: part.partition.to_string(),
+                disk: disk_name(part.placement.disk),
+                rows: part.rows,
+                bytes: part.placement.bytes,
+                rows_read: 0,
+                bytes_read: 0,
+                duration_ms,
+                reason: reason.to_owned(),
+                error: String::new(),
+            }))
+        };
+        if let Some(at) = truncated_at {
+            edits.push(Edit::SetLineage { stream, branch: BranchId::MAIN, lineage: main_after(at) });
+            for part in state.parts.values().filter(|p| p.max_sn() <= at) {
+                edits.push(Edit::RemovePart { stream, part: part.id, why: RemoveReason::Statement });
+                edits.push(row(PartEvent::DropPart, part, "truncate"));
+            }
+        }
+        edits.push(Edit::Apply { stream, sn: upto, records });
+        for part in metas {
+            edits.push(row(PartEvent::NewPart, &part, if part.sn_in_meta { "insert" } else { "flush" }));
+            edits.push(Edit::AddPart(Box::new(part)));
+        }
+        Ok(edits)
+    };
+    let publish = |m: &Arc<ebb_storage::manifest::Manifest>| {
+        core.live.publish(|live| {
+            live.manifest = m.clone();
+            let trimmed = live.tail(stream).trimmed(upto);
+            live.set_tail(stream, trimmed);
+        });
+    };
+    let committed = core.committer.commit_with(expect, edits, publish).await;
+    match committed {
+        Ok(_) => {
+            core.appender.applied(core);
+            Ok(true)
+        }
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(e.context(format_args!("flushing {}", state.def.full_name()))),
+    }
+}
+
+/// What main sees once all up to `at` is truncated.
+fn main_after(at: Sn) -> Lineage {
+    Lineage { from: at, sees: vec![(BranchId::MAIN, SnSet::new([SnRange { after: at, to: Sn(u64::MAX) }]))] }
+}
+
+/// The chunks' rows as parts, one for each partition.
+fn drafts(compiled: &Compiled, chunks: &[Arc<TailRows>], compiler: &dyn crate::expr::ExprCompiler) -> Result<Vec<(Draft, Origin)>> {
+    let mut filled: Vec<ColumnId> = Vec::new();
+    let mut shares: BTreeMap<Arc<str>, Vec<(RecordBatch, ArrayRef)>> = BTreeMap::new();
+    for chunk in chunks {
+        let rows = match chunk.schema_version == compiled.def.schema_version {
+            true => chunk.rows.clone(),
+            false => {
+                let (rows, new) = upgrade(&chunk.rows, &compiled.def, compiler)?;
+                filled.extend(new);
+                rows
+            }
+        };
+        let sns = chunk.sn_column();
+        for share in partition::split(&compiled.partition_values(&rows)?, rows.num_rows(), usize::MAX)? {
+            let part_rows = write::share_of(&rows, share.rows.as_ref())?;
+            let part_sns = match &share.rows {
+                None => sns.clone(),
+                Some(wanted) => arrow::compute::take(&sns, wanted, None)?,
+            };
+            shares.entry(share.partition).or_default().push((part_rows, part_sns));
+        }
+    }
+    filled.sort_unstable();
+    filled.dedup();
+    let mut drafts = Vec::with_capacity(shares.len());
+    for (partition, batches) in shares {
+        let rows = concat_batches(&compiled.row_schema, batches.iter().map(|(r, _)| r))?;
+        let sns: Vec<&dyn arrow::array::Array> = batches.iter().map(|(_, s)| s.as_ref()).collect();
+        let sns = arrow::compute::concat(&sns)?;
+        let Some(origin) = write::origin_of(sns.as_ref(), rows.num_rows() as u64) else { continue };
+        let sorted = write::sorted(compiled, &rows, &sns)?;
+        drafts.push((write::draft(compiled, &compiled.write, partition, &sorted, filled.clone())?, origin));
+    }
+    Ok(drafts)
+}

@@ -1,11 +1,21 @@
 //! One insert: checked, logged, durable, visible, acknowledged; all of it or nothing.
 
-use crate::Engine;
+use crate::{
+    Engine,
+    append::NewRecord,
+    core::Core,
+    ingest::{admission, keys::Claim, partition, rows, tail::Content},
+    limits,
+    stream::{Compiled, number},
+};
 use arrow::array::RecordBatch;
 use ebb_storage::{
     Error, Result,
     ids::{SchemaVersion, Sn, StreamId},
+    manifest::StreamState,
+    verb::Verb,
 };
+use std::sync::Arc;
 
 /// How to insert.
 #[derive(Debug, Clone, Default)]
@@ -17,7 +27,7 @@ pub struct InsertOptions {
 }
 
 /// What an insert did: durable and visible.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Inserted {
     pub sn: Sn,
     pub rows: u64,
@@ -25,12 +35,76 @@ pub struct Inserted {
 
 impl Engine {
     /// Adds complete rows (defaults filled, `_tp_time` given) as one record. Small ones go through the log, large ones into parts first.
+    /// No rows, no record: the answer then names the stream's head.
     ///
     /// # Errors
     /// `NotFound` without such a stream, `Conflict` where its columns changed since `schema_version`, `Invalid` for rows that do not
     /// fit, `Full` where the disk or the partition takes no more. Nothing of it is visible then.
     pub async fn insert(&self, stream: StreamId, batches: Vec<RecordBatch>, options: InsertOptions) -> Result<Inserted> {
-        let _ = (stream, batches, options);
-        Err(Error::internal("insert is not built yet"))
+        let n: usize = batches.iter().map(RecordBatch::num_rows).sum();
+        let bytes: usize = batches.iter().map(RecordBatch::get_array_memory_size).sum();
+        if n >= limits::STAGE_ROWS || n > 1 && bytes >= limits::STAGE_BYTES {
+            let mut staged = self.stage(stream, options).await?;
+            for batch in batches {
+                staged.push(batch).await?;
+            }
+            return staged.finish().await;
+        }
+        let core = &self.core;
+        let state = core.stream(stream)?;
+        let compiled = current(core, &state, options.schema_version)?;
+        let rows = checked(&compiled, &batches)?;
+        if rows.num_rows() == 0 {
+            return Ok(Inserted { sn: core.live.read().tail(stream).head(), rows: 0 });
+        }
+        let claim = match &options.key {
+            None => None,
+            Some(key) => match core.keys.claim(stream, key).await {
+                Claim::Known(inserted) => return Ok(inserted),
+                Claim::Mine(claim) => Some(claim),
+            },
+        };
+        let partitions = partitions_of(&compiled, &rows)?;
+        admission::admit(core, stream, &partitions).await?;
+        let record = logged(stream, &rows, &options)?;
+        let sns = core.appender.append(core, vec![record]).await?;
+        let inserted = Inserted { sn: sns.first().copied().unwrap_or_default(), rows: rows.num_rows() as u64 };
+        if let Some(claim) = claim {
+            claim.done(inserted);
+        }
+        Ok(inserted)
     }
+}
+
+/// The stream's expressions, if it still has the columns that the rows were made for.
+pub(crate) fn current(core: &Core, state: &StreamState, version: SchemaVersion) -> Result<Arc<Compiled>> {
+    if state.def.schema_version != version {
+        return Err(Error::conflict(format!("the columns of {} changed meanwhile: try again", state.def.full_name())));
+    }
+    core.compiled(&state.def)
+}
+
+pub(crate) fn checked(compiled: &Compiled, batches: &[RecordBatch]) -> Result<RecordBatch> {
+    rows::gather(batches, &compiled.row_schema).map_err(|e| e.context(compiled.def.full_name()))
+}
+
+/// The partitions that the rows fall into: what can fail on a row fails here, before anything is logged.
+pub(crate) fn partitions_of(compiled: &Compiled, rows: &RecordBatch) -> Result<Vec<Arc<str>>> {
+    let values = compiled.partition_values(rows).map_err(|e| e.context(format_args!("PARTITION BY of {}", compiled.def.full_name())))?;
+    compiled.order_values(rows).map_err(|e| e.context(format_args!("ORDER BY of {}", compiled.def.full_name())))?;
+    let limit = number(&compiled.def, "max_partitions_per_insert", limits::PARTITIONS_PER_INSERT) as usize;
+    let shares = partition::split(&values, rows.num_rows(), limit).map_err(|e| e.context(compiled.def.full_name()))?;
+    Ok(shares.into_iter().map(|s| s.partition).collect())
+}
+
+pub(crate) fn logged(stream: StreamId, rows: &RecordBatch, options: &InsertOptions) -> Result<NewRecord> {
+    Ok(NewRecord {
+        stream,
+        verb: Verb::Insert,
+        schema_version: options.schema_version,
+        key: options.key.clone(),
+        rows_added: rows.num_rows() as u64,
+        body: rows::encode(rows)?,
+        content: Content::Rows(rows.clone()),
+    })
 }

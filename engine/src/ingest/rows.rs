@@ -28,27 +28,26 @@ const ALIGN: usize = 64;
 /// # Errors
 /// `Invalid` where a batch has other columns, or NULLs where the schema has none.
 pub fn gather(batches: &[RecordBatch], schema: &SchemaRef) -> Result<RecordBatch> {
-    let same = |b: &RecordBatch| {
-        b.num_columns() == schema.fields().len()
-            && b.schema_ref().fields().iter().zip(schema.fields()).all(|(a, s)| a.name() == s.name() && a.data_type() == s.data_type())
-    };
-    let mut dressed = Vec::with_capacity(batches.len());
-    for b in batches {
-        if !same(b) {
-            let names = |s: &SchemaRef| s.fields().iter().map(|f| format!("{} {}", f.name(), f.data_type())).collect::<Vec<_>>().join(", ");
-            return Err(Error::invalid(format!(
-                "rows have the columns ({}) where the stream has ({})",
-                names(b.schema_ref()),
-                names(schema)
-            )));
-        }
-        dressed.push(dress(b, schema)?);
-    }
+    let mut dressed = batches.iter().map(|b| fit(b, schema)).collect::<Result<Vec<_>>>()?;
     let rows = match dressed.len() {
         1 => dressed.swap_remove(0),
         _ => concat_batches(schema, &dressed)?,
     };
     compact(&rows)
+}
+
+/// The batch under `schema`, if it has these columns.
+///
+/// # Errors
+/// As [`gather`].
+pub fn fit(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+    let fits = batch.num_columns() == schema.fields().len()
+        && batch.schema_ref().fields().iter().zip(schema.fields()).all(|(a, s)| a.name() == s.name() && a.data_type() == s.data_type());
+    if !fits {
+        let names = |s: &SchemaRef| s.fields().iter().map(|f| format!("{} {}", f.name(), f.data_type())).collect::<Vec<_>>().join(", ");
+        return Err(Error::invalid(format!("rows have the columns ({}) where the stream has ({})", names(batch.schema_ref()), names(schema))));
+    }
+    dress(batch, schema)
 }
 
 /// The same columns under `schema`.

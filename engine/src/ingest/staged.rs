@@ -1,34 +1,254 @@
 //! Inserts of any size in bounded memory: parts are written as rows come, then one record names them all.
 //!
 //! Guards: until that record is durable nothing is visible; a dropped insert leaves only objects that vacuum sweeps, and while it runs
-//! vacuum leaves them alone (I9).
+//! vacuum leaves them alone (I9). Both cores work: parts are sorted and encoded beside the caller, who only splits rows.
 
 use crate::{
     Engine,
-    ingest::{InsertOptions, Inserted},
+    append::NewRecord,
+    core::{Core, busy},
+    ingest::{
+        InsertOptions, Inserted, admission,
+        insert::current,
+        keys::{Claim, Claimed},
+        partition, rows,
+        tail::Content,
+    },
+    limits,
+    stream::{Compiled, number},
+    write::{self, About, Stored},
 };
-use arrow::array::RecordBatch;
-use ebb_storage::{Error, Result, ids::StreamId};
+use arrow::{
+    array::{ArrayRef, Int64Array, RecordBatch},
+    compute::concat_batches,
+};
+use ebb_storage::{Error, Result, ids::StreamId, part::PartMeta, verb::Verb};
+use std::{collections::HashMap, sync::Arc};
+use tokio::task::JoinSet;
 
 /// A running insert of many batches. Dropping it aborts it.
-pub struct StagedInsert {}
+pub struct StagedInsert {
+    core: Arc<Core>,
+    stream: StreamId,
+    options: InsertOptions,
+    compiled: Arc<Compiled>,
+    buffers: HashMap<Arc<str>, Buffer>,
+    buffered_rows: usize,
+    buffered_bytes: usize,
+    partitions: usize,
+    running: JoinSet<Result<Stored>>,
+    stored: Vec<Stored>,
+    rows: u64,
+    claim: Option<Claimed>,
+    /// The key was used before: nothing is to be done.
+    known: Option<Inserted>,
+}
+
+#[derive(Default)]
+struct Buffer {
+    batches: Vec<RecordBatch>,
+    rows: usize,
+    bytes: usize,
+    /// Parts cut off so far.
+    cut: usize,
+}
 
 impl StagedInsert {
     /// Takes complete rows in `row_schema` of the version that the insert was begun with.
+    ///
+    /// # Errors
+    /// As [`Engine::insert`]; the insert is then to be dropped.
     pub async fn push(&mut self, batch: RecordBatch) -> Result<()> {
-        let _ = batch;
-        Err(Error::internal("staged inserts are not built yet"))
+        if self.known.is_some() || batch.num_rows() == 0 {
+            return Ok(());
+        }
+        let rows = rows::fit(&batch, &self.compiled.row_schema).map_err(|e| e.context(self.compiled.def.full_name()))?;
+        self.rows += rows.num_rows() as u64;
+        let name = self.compiled.def.full_name();
+        let values = self.compiled.partition_values(&rows).map_err(|e| e.context(format_args!("PARTITION BY of {name}")))?;
+        let limit = number(&self.compiled.def, "max_partitions_per_insert", limits::PARTITIONS_PER_INSERT) as usize;
+        let shares = partition::split(&values, rows.num_rows(), limit).map_err(|e| e.context(&name))?;
+        let mut new = Vec::new();
+        for share in shares {
+            let share_rows = write::share_of(&rows, share.rows.as_ref())?;
+            let bytes = size_of(&share_rows, &rows, batch.get_array_memory_size());
+            if !self.buffers.contains_key(&share.partition) {
+                new.push(share.partition.clone());
+            }
+            let buffer = self.buffers.entry(share.partition).or_default();
+            buffer.rows += share_rows.num_rows();
+            buffer.bytes += bytes;
+            self.buffered_rows += share_rows.num_rows();
+            self.buffered_bytes += bytes;
+            buffer.batches.push(share_rows);
+        }
+        if self.buffers.len() > limit {
+            return Err(Error::invalid(format!(
+                "{name}: the rows fall into more than {limit} partitions: insert fewer at a time, partition more coarsely, or raise \
+                 max_partitions_per_insert"
+            )));
+        }
+        admission::admit(&self.core, self.stream, &new).await?;
+        self.cut_what_is_full().await
+    }
+
+    async fn cut_what_is_full(&mut self) -> Result<()> {
+        loop {
+            let over = self.buffered_rows > limits::STAGED_BUFFER_ROWS || self.buffered_bytes > limits::STAGED_BUFFER_BYTES;
+            let largest = self.buffers.iter().max_by_key(|(_, b)| b.rows).map(|(p, b)| (p.clone(), b.rows));
+            match largest {
+                Some((partition, rows)) if rows > 0 && (rows >= limits::STAGED_PART_ROWS || over) => self.cut(partition).await?,
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Gives a partition's rows to an encoder, when one is free.
+    async fn cut(&mut self, partition: Arc<str>) -> Result<()> {
+        let Some(buffer) = self.buffers.get_mut(&partition) else { return Ok(()) };
+        let batches = std::mem::take(&mut buffer.batches);
+        self.buffered_rows -= std::mem::take(&mut buffer.rows);
+        self.buffered_bytes -= std::mem::take(&mut buffer.bytes);
+        buffer.cut += 1;
+        self.partitions += 1;
+        if self.partitions > limits::STAGED_PARTS {
+            return Err(Error::invalid(format!("an insert may write {} parts: insert fewer rows at a time", limits::STAGED_PARTS)));
+        }
+        while self.running.len() >= limits::STAGED_ENCODERS {
+            self.one_done().await?;
+        }
+        let (core, stream, compiled) = (self.core.clone(), self.stream, self.compiled.clone());
+        self.running.spawn(async move {
+            let for_encoder = compiled.clone();
+            let draft = busy(move || {
+                let rows = concat_batches(&for_encoder.row_schema, &batches)?;
+                drop(batches);
+                let sns: ArrayRef = Arc::new(Int64Array::from_value(0, rows.num_rows()));
+                let sorted = write::sorted(&for_encoder, &rows, &sns)?;
+                drop(rows);
+                write::draft(&for_encoder, &for_encoder.write, partition, &sorted, Vec::new())
+            });
+            let about = About { origins: Vec::new(), sn_in_meta: true, level: 0, written_at: core.now() };
+            let draft = draft.await?;
+            write::store(&core, stream, draft, about).await
+        });
+        Ok(())
+    }
+
+    async fn one_done(&mut self) -> Result<()> {
+        match self.running.join_next().await {
+            None => Ok(()),
+            Some(Ok(stored)) => {
+                self.stored.push(stored?);
+                Ok(())
+            }
+            Some(Err(e)) => Err(Error::internal(format!("an encoder was cut off: {e}"))),
+        }
     }
 
     /// Makes all of it durable and visible.
-    pub async fn finish(self) -> Result<Inserted> {
-        Err(Error::internal("staged inserts are not built yet"))
+    ///
+    /// # Errors
+    /// As [`Engine::insert`]; nothing of it is visible then.
+    pub async fn finish(mut self) -> Result<Inserted> {
+        if let Some(known) = self.known {
+            return Ok(known);
+        }
+        let core = self.core.clone();
+        let Some((record, _held)) = self.record().await? else {
+            return Ok(Inserted { sn: core.live.read().tail(self.stream).head(), rows: 0 });
+        };
+        let sns = core.appender.append(&core, vec![record]).await?;
+        let inserted = Inserted { sn: sns.first().copied().unwrap_or_default(), rows: self.rows };
+        if let Some(claim) = self.claim.take() {
+            claim.done(inserted);
+        }
+        Ok(inserted)
+    }
+
+    pub(crate) fn take_claim(&mut self) -> Option<Claimed> {
+        self.claim.take()
+    }
+
+    /// The answer of an earlier insert with the same key.
+    pub(crate) fn known(&self) -> Option<Inserted> {
+        self.known
+    }
+
+    /// The record that names all parts, and what keeps them from being swept until it is appended; `None` without rows.
+    pub(crate) async fn record(&mut self) -> Result<Option<(NewRecord, Vec<Stored>)>> {
+        let rest: Vec<Arc<str>> = self.buffers.iter().filter(|(_, b)| b.rows > 0).map(|(p, _)| p.clone()).collect();
+        for partition in rest {
+            self.cut(partition).await?;
+        }
+        while !self.running.is_empty() {
+            self.one_done().await?;
+        }
+        let stored = std::mem::take(&mut self.stored);
+        if stored.is_empty() {
+            return Ok(None);
+        }
+        let parts: Vec<Arc<PartMeta>> = stored.iter().map(|s| Arc::new(s.meta.clone())).collect();
+        let record = NewRecord {
+            stream: self.stream,
+            verb: Verb::InsertStaged,
+            schema_version: self.options.schema_version,
+            key: self.options.key.clone(),
+            rows_added: self.rows,
+            body: encode_parts(&parts)?,
+            content: Content::Parts(parts.into()),
+        };
+        Ok(Some((record, stored)))
     }
 }
 
+/// A share's part of the bytes of its batch.
+fn size_of(share: &RecordBatch, rows: &RecordBatch, bytes: usize) -> usize {
+    bytes / rows.num_rows().max(1) * share.num_rows()
+}
+
+/// The body of a record that names parts.
+pub(crate) fn encode_parts(parts: &[Arc<PartMeta>]) -> Result<bytes::Bytes> {
+    let text = serde_json::to_vec(parts).map_err(|e| Error::internal(format!("part metas do not encode: {e}")))?;
+    Ok(text.into())
+}
+
+/// # Errors
+/// `Corrupt` where the bytes are no part metas.
+pub(crate) fn decode_parts(body: &[u8]) -> Result<Vec<Arc<PartMeta>>> {
+    serde_json::from_slice(body).map_err(|e| Error::corrupt(format!("the parts that a log record names do not decode: {e}")))
+}
+
 impl Engine {
+    /// Begins an insert of many batches.
+    ///
+    /// # Errors
+    /// As [`Engine::insert`].
     pub async fn stage(&self, stream: StreamId, options: InsertOptions) -> Result<StagedInsert> {
-        let _ = (stream, options);
-        Err(Error::internal("staged inserts are not built yet"))
+        let core = self.core.clone();
+        let state = core.stream(stream)?;
+        let compiled = current(&core, &state, options.schema_version)?;
+        let (claim, known) = match &options.key {
+            None => (None, None),
+            Some(key) => match core.keys.claim(stream, key).await {
+                Claim::Known(inserted) => (None, Some(inserted)),
+                Claim::Mine(claim) => (Some(claim), None),
+            },
+        };
+        Ok(StagedInsert {
+            core,
+            stream,
+            options,
+            compiled,
+            buffers: HashMap::new(),
+            buffered_rows: 0,
+            buffered_bytes: 0,
+            partitions: 0,
+            running: JoinSet::new(),
+            stored: Vec::new(),
+            rows: 0,
+            claim,
+            known,
+        })
     }
 }

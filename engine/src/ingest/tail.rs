@@ -12,10 +12,9 @@ use arrow::{
 };
 use ebb_storage::{
     Result, Timestamp,
-    ids::{SchemaVersion, Sn},
+    ids::{Lsn, SchemaVersion, Sn},
     manifest::edit::RecordInfo,
     part::PartMeta,
-    verb::Verb,
 };
 use rpds::VectorSync;
 use std::sync::Arc;
@@ -38,7 +37,7 @@ pub enum Content {
 pub struct Tail {
     chunks: Vec<Arc<TailRows>>,
     staged: Vec<(Sn, Arc<[Arc<PartMeta>]>)>,
-    records: VectorSync<Arc<RecordInfo>>,
+    records: VectorSync<Arc<(RecordInfo, Lsn)>>,
     truncated_at: Option<Sn>,
     head: Sn,
     rows: u64,
@@ -58,8 +57,8 @@ impl Tail {
     pub fn staged(&self) -> &[(Sn, Arc<[Arc<PartMeta>]>)] {
         &self.staged
     }
-    pub fn records(&self) -> impl Iterator<Item = &Arc<RecordInfo>> {
-        self.records.iter()
+    pub fn records(&self) -> impl Iterator<Item = &RecordInfo> {
+        self.records.iter().map(|r| &r.0)
     }
     /// The newest TRUNCATE among its records: older rows of the stream are not seen.
     pub fn truncated_at(&self) -> Option<Sn> {
@@ -80,14 +79,19 @@ impl Tail {
     }
     /// When its oldest record was written.
     pub fn oldest_at(&self) -> Option<Timestamp> {
-        self.records.first().map(|r| r.time)
+        self.records.first().map(|r| r.0.time)
+    }
+
+    /// The log's number of its oldest record: the log is needed from there.
+    pub fn first_lsn(&self) -> Option<Lsn> {
+        self.records.first().map(|r| r.1)
     }
 
     /// With one more record.
-    pub fn push(&mut self, record: RecordInfo, content: Content) -> Result<()> {
+    pub fn push(&mut self, record: RecordInfo, lsn: Lsn, content: Content) -> Result<()> {
         let (sn, schema_version) = (record.sn, record.schema_version);
         self.head = sn;
-        self.records.push_back_mut(Arc::new(record));
+        self.records.push_back_mut(Arc::new((record, lsn)));
         match content {
             Content::Rows(rows) if rows.num_rows() > 0 => self.push_rows(sn, schema_version, rows)?,
             Content::Rows(_) => {}
@@ -123,7 +127,7 @@ impl Tail {
         let mut tail = Self {
             chunks,
             staged: self.staged.iter().filter(|(sn, _)| *sn > applied).cloned().collect(),
-            records: self.records.iter().filter(|r| r.sn > applied).cloned().collect(),
+            records: self.records.iter().filter(|r| r.0.sn > applied).cloned().collect(),
             truncated_at: self.truncated_at.filter(|sn| *sn > applied),
             head: self.head.max(applied),
             rows: 0,
@@ -137,11 +141,6 @@ impl Tail {
         let staged: u64 = self.staged.iter().flat_map(|(_, parts)| parts.iter()).map(|p| p.rows).sum();
         self.rows = staged + self.chunks.iter().map(|c| c.rows.num_rows() as u64).sum::<u64>();
         self.bytes = self.chunks.iter().map(|c| c.rows.get_array_memory_size() as u64).sum();
-    }
-
-    /// Whether a record was a staged insert or TRUNCATE: these are folded soon, they hold no memory but replay.
-    pub fn has_layout_records(&self) -> bool {
-        !self.staged.is_empty() || self.truncated_at.is_some() || self.records.iter().any(|r| r.verb == Verb::InsertStaged)
     }
 }
 

@@ -1,0 +1,80 @@
+//! What all parts of an open engine share. Owned by the engine and by running work; when the last of them goes, the directory is
+//! released.
+
+use crate::{
+    append::Appender,
+    disks::Disks,
+    ingest::keys::Keys,
+    live::LiveCell,
+    open::OpenOptions,
+    stream::{Compiled, CompiledCache},
+};
+use ebb_storage::{
+    Error, Result, Timestamp,
+    ids::{Epoch, PartId, StreamId},
+    manifest::{Committer, StreamState},
+    stream_def::StreamDef,
+    vacuum::InFlight,
+};
+use parking_lot::Mutex;
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+pub struct Core {
+    pub options: OpenOptions,
+    pub disks: Arc<Disks>,
+    pub committer: Committer,
+    pub live: LiveCell,
+    pub inflight: InFlight,
+    pub compiled: CompiledCache,
+    pub appender: Appender,
+    pub keys: Keys,
+    pub part_counter: AtomicU32,
+    /// One flush of a stream at a time.
+    pub flushing: Mutex<HashMap<StreamId, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+impl Core {
+    pub fn now(&self) -> Timestamp {
+        self.options.clock.now()
+    }
+
+    pub fn epoch(&self) -> Epoch {
+        self.committer.epoch()
+    }
+
+    /// An id that no part had or will have (I2).
+    pub fn next_part(&self) -> Result<PartId> {
+        let n = self.part_counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_add(1));
+        let n = n.map_err(|_| Error::internal("this opening has used up its part ids: open the database again"))?;
+        Ok(PartId::new(self.epoch(), n))
+    }
+
+    /// # Errors
+    /// `NotFound` without such a stream.
+    pub fn stream(&self, id: StreamId) -> Result<Arc<StreamState>> {
+        let live = self.live.read();
+        live.manifest.stream(id).cloned().ok_or_else(|| Error::not_found(format!("stream {id} does not exist (any more)")))
+    }
+
+    pub fn compiled(&self, def: &Arc<StreamDef>) -> Result<Arc<Compiled>> {
+        self.compiled.get(def, self.options.compiler.as_ref())
+    }
+
+    pub fn flush_lock(&self, stream: StreamId) -> Arc<tokio::sync::Mutex<()>> {
+        self.flushing.lock().entry(stream).or_default().clone()
+    }
+}
+
+/// Runs work that keeps a processor busy where it holds up nobody.
+pub async fn busy<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(answer) => answer,
+        Err(e) => Err(Error::internal(format!("work was cut off: {e}"))),
+    }
+}

@@ -1,0 +1,103 @@
+//! Facts about rules: how many rows of a part a rule concerns, and when the first and the last of them come due.
+//!
+//! Exact by construction: every row is asked. A DELETE WHERE rule concerns the rows that its condition selects (NULL is false). An
+//! evaluation that fails on a row leaves that row to "never".
+
+use crate::{due_values::due_values, stream::CompiledRule};
+use arrow::array::{Array, AsArray, BooleanArray, RecordBatch};
+use ebb_storage::{Result, Timestamp, part::meta::RuleFacts};
+
+/// Facts of one rule, gathered batch by batch.
+pub struct Gathering(RuleFacts);
+
+impl Gathering {
+    pub fn new(rule: &CompiledRule) -> Self {
+        Self(RuleFacts { rule: rule.rule.fingerprint, rows: 0, never: 0, earliest: None, latest: None })
+    }
+
+    pub fn add(&mut self, rule: &CompiledRule, rows: &RecordBatch) {
+        let Ok(due) = due_of(rule, rows) else {
+            // A batch in which one row fails is asked row by row.
+            if rows.num_rows() > 1 {
+                let half = rows.num_rows() / 2;
+                self.add(rule, &rows.slice(0, half));
+                self.add(rule, &rows.slice(half, rows.num_rows() - half));
+            } else {
+                self.0.never += rows.num_rows() as u64;
+            }
+            return;
+        };
+        for concerned in due {
+            match concerned {
+                Concern::No => {}
+                Concern::Never => self.0.never += 1,
+                Concern::At(t) => {
+                    self.0.rows += 1;
+                    self.0.earliest = Some(self.0.earliest.map_or(t, |e| e.min(t)));
+                    self.0.latest = Some(self.0.latest.map_or(t, |l| l.max(t)));
+                }
+            }
+        }
+    }
+
+    pub fn finish(self) -> RuleFacts {
+        self.0
+    }
+}
+
+/// What a rule has to do with a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Concern {
+    /// Not selected by the rule's condition.
+    No,
+    Never,
+    At(Timestamp),
+}
+
+/// Each row's concern.
+pub fn due_of(rule: &CompiledRule, rows: &RecordBatch) -> Result<Vec<Concern>> {
+    let due = due_values(&rule.when.evaluate(rows)?)?;
+    let selected = match &rule.only {
+        Some(only) => Some(truths(only.evaluate(rows)?.as_ref())?),
+        None => None,
+    };
+    let concern = |(i, at): (usize, Option<Timestamp>)| match (&selected, at) {
+        (Some(s), _) if !s.value(i) => Concern::No,
+        (_, None) => Concern::Never,
+        (_, Some(t)) => Concern::At(t),
+    };
+    Ok(due.into_iter().enumerate().map(concern).collect())
+}
+
+/// Which rows a DELETE rule removes at `cutoff`. Rows on which it cannot be evaluated stay.
+pub fn removed_at(rule: &CompiledRule, rows: &RecordBatch, cutoff: Timestamp) -> Vec<bool> {
+    match due_of(rule, rows) {
+        Ok(due) => due.into_iter().map(|c| matches!(c, Concern::At(t) if t <= cutoff)).collect(),
+        Err(_) if rows.num_rows() > 1 => {
+            let half = rows.num_rows() / 2;
+            let mut all = removed_at(rule, &rows.slice(0, half), cutoff);
+            all.extend(removed_at(rule, &rows.slice(half, rows.num_rows() - half), cutoff));
+            all
+        }
+        Err(_) => vec![false; rows.num_rows()],
+    }
+}
+
+/// NULL is false.
+fn truths(values: &dyn Array) -> Result<BooleanArray> {
+    let values = values.as_boolean_opt().ok_or_else(|| ebb_storage::Error::invalid("the WHERE of a rule must be true or false"))?;
+    Ok(match values.nulls() {
+        None => values.clone(),
+        Some(valid) => BooleanArray::new(values.values() & valid.inner(), None),
+    })
+}
+
+/// Facts of all rules over `rows`.
+pub fn facts_of(rules: &[CompiledRule], rows: &RecordBatch) -> Vec<RuleFacts> {
+    let one = |rule: &CompiledRule| {
+        let mut g = Gathering::new(rule);
+        g.add(rule, rows);
+        g.finish()
+    };
+    rules.iter().map(one).collect()
+}

@@ -1,0 +1,129 @@
+//! A stream's definition with its expressions compiled, kept until the definition changes.
+
+use crate::expr::{ExprCompiler, RowExpr};
+use arrow::{
+    array::{ArrayRef, RecordBatch},
+    datatypes::SchemaRef,
+};
+use ebb_storage::{
+    Result,
+    ids::{ColumnId, SchemaVersion, StreamId},
+    part::WriteOptions,
+    rules::{Action, Rule},
+    stream_def::{SettingValue, StreamDef, TP_TIME},
+};
+use parking_lot::Mutex;
+use std::{collections::HashMap, sync::Arc};
+
+pub struct Compiled {
+    pub def: Arc<StreamDef>,
+    pub row_schema: SchemaRef,
+    pub part_schema: SchemaRef,
+    partition: Vec<Arc<dyn RowExpr>>,
+    order: Vec<Arc<dyn RowExpr>>,
+    pub rules: Vec<CompiledRule>,
+    pub write: WriteOptions,
+}
+
+pub struct CompiledRule {
+    pub rule: Rule,
+    pub when: Arc<dyn RowExpr>,
+    /// Of DELETE WHERE.
+    pub only: Option<Arc<dyn RowExpr>>,
+}
+
+impl Compiled {
+    pub fn new(def: &Arc<StreamDef>, compiler: &dyn ExprCompiler) -> Result<Self> {
+        let all = |texts: &[String]| texts.iter().map(|t| compiler.compile(t, def)).collect::<Result<Vec<_>>>();
+        let rule = |rule: &Rule| {
+            let only = match &rule.action {
+                Action::Delete { only: Some(only) } => Some(compiler.compile(only, def)?),
+                _ => None,
+            };
+            Ok(CompiledRule { rule: rule.clone(), when: compiler.compile(&rule.when, def)?, only })
+        };
+        let id_of = |name: &String| match name.as_str() {
+            TP_TIME => Some(ColumnId::TP_TIME),
+            _ => def.column(name).map(|c| c.id),
+        };
+        let write = WriteOptions {
+            codec: default_codec(def),
+            column_codecs: def.columns.iter().filter_map(|c| Some((c.id, c.codec?))).collect(),
+            sorting: def.order_by.iter().map_while(id_of).collect(),
+            bloom: def.order_by.iter().chain(&def.series_key).filter_map(id_of).collect(),
+            ..WriteOptions::default()
+        };
+        Ok(Self {
+            row_schema: def.row_schema(),
+            part_schema: def.part_schema(),
+            partition: all(&def.partition_by)?,
+            order: all(&def.order_by)?,
+            rules: def.policy.ttl.iter().map(rule).collect::<Result<_>>()?,
+            write,
+            def: def.clone(),
+        })
+    }
+
+    pub fn partition_values(&self, rows: &RecordBatch) -> Result<Vec<ArrayRef>> {
+        self.partition.iter().map(|e| e.evaluate(rows)).collect()
+    }
+
+    pub fn order_values(&self, rows: &RecordBatch) -> Result<Vec<ArrayRef>> {
+        self.order.iter().map(|e| e.evaluate(rows)).collect()
+    }
+
+    /// The columns that ORDER BY reads.
+    pub fn order_columns(&self) -> impl Iterator<Item = ColumnId> {
+        self.order.iter().flat_map(|e| e.columns().iter().copied())
+    }
+}
+
+fn default_codec(def: &StreamDef) -> ebb_storage::codec::Codec {
+    match def.settings.get("default_codec") {
+        Some(SettingValue::Text(t)) => {
+            let (name, level) = t.trim_end_matches(')').split_once('(').map_or((t.as_str(), None), |(n, l)| (n, l.parse().ok()));
+            ebb_storage::codec::Codec::parse(name, level).unwrap_or_default()
+        }
+        _ => ebb_storage::codec::Codec::default(),
+    }
+}
+
+/// A number among the stream's settings.
+pub fn number(def: &StreamDef, name: &str, default: u64) -> u64 {
+    match def.settings.get(name) {
+        Some(SettingValue::Int(n)) => u64::try_from(*n).unwrap_or(0),
+        Some(SettingValue::Bool(b)) => u64::from(*b),
+        _ => default,
+    }
+}
+
+/// Definitions kept compiled: of each stream the newest few.
+const KEPT_PER_STREAM: usize = 4;
+
+type Kept = Vec<((SchemaVersion, u64), Arc<Compiled>)>;
+
+#[derive(Default)]
+pub struct CompiledCache {
+    streams: Mutex<HashMap<StreamId, Kept>>,
+}
+
+impl CompiledCache {
+    pub fn get(&self, def: &Arc<StreamDef>, compiler: &dyn ExprCompiler) -> Result<Arc<Compiled>> {
+        let version = (def.schema_version, def.policy_version);
+        if let Some((_, found)) = self.streams.lock().get(&def.id).and_then(|kept| kept.iter().find(|(v, _)| *v == version)) {
+            return Ok(found.clone());
+        }
+        let made = Arc::new(Compiled::new(def, compiler)?);
+        let mut streams = self.streams.lock();
+        let kept = streams.entry(def.id).or_default();
+        kept.push((version, made.clone()));
+        if kept.len() > KEPT_PER_STREAM {
+            kept.remove(0);
+        }
+        Ok(made)
+    }
+
+    pub fn forget(&self, stream: StreamId) {
+        self.streams.lock().remove(&stream);
+    }
+}

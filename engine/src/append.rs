@@ -1,18 +1,20 @@
 //! Records in their order: each gets its stream's next sn and goes into the log in the same step; when it is durable it is published.
 //!
 //! Guards: sns are dense per stream and rise in log order, record times never fall (I3); nothing is visible before it is durable, and
-//! what is acknowledged is both (I11); records of one unit are published together.
+//! what is acknowledged is both (I11); records of one unit are published together. Where a full disk fails a record, all behind it in
+//! the queue have failed too, and numbering starts again from what is durable.
 
-use crate::{core::Core, ingest::tail::Content};
+use crate::{core::Core, ingest::tail::Content, live::LiveCell};
 use bytes::Bytes;
 use ebb_storage::{
-    Error, Result, Timestamp,
+    Error, ErrorKind, Result, Timestamp,
     ids::{BranchId, Lsn, SchemaVersion, Sn, StreamId},
+    log::{Durable, LogWriter, Record, RecordHeader, StartLog},
     manifest::edit::RecordInfo,
     verb::Verb,
 };
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 /// A record that has no number yet.
 pub struct NewRecord {
@@ -27,83 +29,152 @@ pub struct NewRecord {
     pub content: Content,
 }
 
+/// A record that is in the log's queue, and on its way to the tail.
+pub struct Pending {
+    pub stream: StreamId,
+    pub info: RecordInfo,
+    pub content: Content,
+}
+
 pub struct Appender {
     order: Mutex<Order>,
+    log: LogWriter<Vec<Pending>>,
+    /// The newest lsn that was published.
+    published: Arc<Mutex<Lsn>>,
 }
 
 struct Order {
+    /// The newest sn given to each stream.
     heads: HashMap<StreamId, Sn>,
     last_time: Timestamp,
-    next_lsn: Lsn,
 }
 
 impl Appender {
-    /// After a replay: the newest sn of each stream, the newest record's time, the log's next number.
-    pub fn new(heads: HashMap<StreamId, Sn>, last_time: Timestamp, next_lsn: Lsn) -> Self {
-        Self { order: Mutex::new(Order { heads, last_time, next_lsn }) }
+    /// Starts the log behind what was replayed.
+    pub fn start(log: StartLog, live: Arc<LiveCell>, last_time: Timestamp) -> Result<Self> {
+        let published = Arc::new(Mutex::new(Lsn(log.replayed.next_lsn.0.saturating_sub(1))));
+        let newest = published.clone();
+        let sink = move |durable: Durable<Vec<Pending>>| {
+            let last = durable.last_lsn;
+            publish(&live, durable);
+            *newest.lock() = last;
+        };
+        let log = LogWriter::start(log, sink)?;
+        Ok(Self { order: Mutex::new(Order { heads: HashMap::new(), last_time }), log, published })
     }
 
     /// Appends records as one unit: all of them are durable and visible when this returns, or none ever is.
     ///
     /// # Errors
-    /// `NotFound` where a stream was dropped, `Full` where the log's disk is full; what the log says once it is poisoned.
+    /// `NotFound` where a stream was dropped, `Full` where the log's disk is full; what the log says once it is poisoned, after which
+    /// it is not known whether the records are durable.
     pub async fn append(&self, core: &Core, records: Vec<NewRecord>) -> Result<Vec<Sn>> {
-        let mut order = self.order.lock();
-        let live = core.live.read();
-        for r in &records {
-            if live.manifest.stream(r.stream).is_none() {
-                return Err(Error::not_found(format!("stream {} was dropped meanwhile", r.stream)));
+        self.log.ready().await;
+        let (sns, ticket) = {
+            let mut order = self.order.lock();
+            if self.log.is_halted() {
+                self.number_anew(&mut order);
+            }
+            let live = core.live.read();
+            let time = core.now().max(order.last_time);
+            let mut heads: HashMap<StreamId, Sn> = HashMap::new();
+            let mut sns = Vec::with_capacity(records.len());
+            let (mut logged, mut pending) = (Vec::with_capacity(records.len()), Vec::with_capacity(records.len()));
+            for r in records {
+                if live.manifest.stream(r.stream).is_none() {
+                    return Err(Error::not_found(format!("stream {} was dropped meanwhile", r.stream)));
+                }
+                let known = heads.get(&r.stream).or_else(|| order.heads.get(&r.stream)).copied();
+                let parent = known.unwrap_or_else(|| live.tail(r.stream).head());
+                let sn = parent.next();
+                heads.insert(r.stream, sn);
+                sns.push(sn);
+                let (branch, verb, schema_version) = (BranchId::MAIN, r.verb, r.schema_version);
+                let header = RecordHeader { stream: r.stream, sn, branch, verb, schema_version, time, key: r.key };
+                let info = info_of(&header, r.rows_added);
+                logged.push(Record { header, body: r.body });
+                pending.push(Pending { stream: r.stream, info, content: r.content });
+            }
+            let ticket = self.log.append(&logged, pending)?;
+            order.heads.extend(heads);
+            order.last_time = time;
+            (sns, ticket)
+        };
+        match ticket.await {
+            Ok(_) => Ok(sns),
+            Err(e) => {
+                if e.kind() == ErrorKind::Full {
+                    self.number_anew(&mut self.order.lock());
+                }
+                Err(e.context("the log"))
             }
         }
-        let time = core.now().max(order.last_time);
-        order.last_time = time;
-        let mut sns = Vec::with_capacity(records.len());
-        let mut pending = Vec::with_capacity(records.len());
-        for r in records {
-            let head = order.heads.entry(r.stream).or_insert_with(|| live.tail(r.stream).head());
-            let parent = *head;
-            let sn = parent.next();
-            *head = sn;
-            let lsn = order.next_lsn;
-            order.next_lsn = lsn.next();
-            sns.push(sn);
-            let info = RecordInfo {
-                sn,
-                count: 1,
-                parent,
-                branch: BranchId::MAIN,
-                time,
-                verb: r.verb,
-                rows_added: r.rows_added,
-                rows_deleted: 0,
-                schema_version: r.schema_version,
-                key: r.key,
-            };
-            pending.push((r.stream, info, lsn, r.content));
-        }
-        publish(core, pending)?;
-        Ok(sns)
     }
 
-    /// Records up to what the manifest says are in parts: the log may drop them.
-    pub fn applied(&self, _core: &Core) {}
+    /// After a full disk: nothing is in flight, so the next number follows what is published.
+    fn number_anew(&self, order: &mut Order) {
+        if self.log.is_halted() {
+            order.heads.clear();
+            self.log.resume();
+        }
+    }
+
+    /// Lets the log drop files whose records are all in parts.
+    pub fn applied(&self, core: &Core) {
+        let published = *self.published.lock();
+        let live = core.live.read();
+        let oldest = live.tails().filter_map(|(_, t)| t.first_lsn()).min();
+        let applied = oldest.map_or(published, |l| Lsn(l.0.saturating_sub(1)).min(published));
+        if let Err(e) = self.log.trim(applied) {
+            core.note(&e);
+        }
+    }
+
+    pub fn published(&self) -> Lsn {
+        *self.published.lock()
+    }
+
+    pub fn poisoned(&self) -> Option<Error> {
+        self.log.poisoned()
+    }
+
+    pub fn close(&self) -> Result<()> {
+        self.log.close()
+    }
 }
 
-/// Shows records that are durable, all in one step.
-fn publish(core: &Core, records: Vec<(StreamId, RecordInfo, Lsn, Content)>) -> Result<()> {
-    core.live.publish(|live| {
+/// What the record list says of a record.
+pub fn info_of(header: &RecordHeader, rows_added: u64) -> RecordInfo {
+    RecordInfo {
+        sn: header.sn,
+        count: 1,
+        parent: Sn(header.sn.0.saturating_sub(1)),
+        branch: header.branch,
+        time: header.time,
+        verb: header.verb,
+        rows_added,
+        rows_deleted: 0,
+        schema_version: header.schema_version,
+        key: header.key.clone(),
+    }
+}
+
+/// Shows the records of a frame, all in one step.
+fn publish(live: &LiveCell, durable: Durable<Vec<Pending>>) {
+    live.publish(|live| {
         let mut tails = HashMap::new();
-        for (stream, info, lsn, content) in records {
-            // A stream dropped meanwhile takes its records along.
-            if live.manifest.stream(stream).is_none() {
-                continue;
+        for unit in durable.units {
+            for (i, record) in unit.attachment.into_iter().enumerate() {
+                // A stream dropped meanwhile takes its records along.
+                if live.manifest.stream(record.stream).is_none() {
+                    continue;
+                }
+                let tail = tails.entry(record.stream).or_insert_with(|| live.tail(record.stream).as_ref().clone());
+                tail.push(record.info, Lsn(unit.first_lsn.0 + i as u64), record.content);
             }
-            let tail = tails.entry(stream).or_insert_with(|| live.tail(stream).as_ref().clone());
-            tail.push(info, lsn, content)?;
         }
         for (stream, tail) in tails {
             live.set_tail(stream, tail);
         }
-        Ok(())
-    })
+    });
 }

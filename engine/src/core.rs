@@ -5,20 +5,25 @@ use crate::{
     append::Appender,
     disks::Disks,
     ingest::keys::Keys,
+    job::registry::Jobs,
     live::LiveCell,
     open::OpenOptions,
+    schedule::Stop,
+    settings::ServerSettings,
     stream::{Compiled, CompiledCache},
 };
 use ebb_storage::{
     Error, Result, Timestamp,
-    ids::{Epoch, PartId, StreamId},
-    manifest::{Committer, StreamState},
+    disk::DataDir,
+    ids::{Epoch, PartId, Sn, StreamId},
+    manifest::{Committer, Manifest, StreamState},
     stream_def::StreamDef,
     vacuum::InFlight,
 };
+use object_store::path::Path;
 use parking_lot::Mutex;
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
@@ -29,12 +34,21 @@ pub struct Core {
     pub options: OpenOptions,
     pub disks: Arc<Disks>,
     pub committer: Committer,
-    pub live: LiveCell,
+    pub live: Arc<LiveCell>,
     pub inflight: InFlight,
     pub compiled: CompiledCache,
     pub appender: Appender,
     pub keys: Keys,
+    pub jobs: Jobs,
+    pub stops: Mutex<BTreeSet<(Stop, Option<StreamId>)>>,
+    /// Of each tail: looked at up to this sn, and when the first row comes due.
+    pub tail_due: Mutex<HashMap<StreamId, (Sn, Timestamp)>>,
     pub part_counter: AtomicU32,
+    /// Objects of parts that were given up before anything named them.
+    pub abandoned: Mutex<Vec<(ebb_storage::ids::DiskId, Path)>>,
+    pub last_error: Mutex<Option<Error>>,
+    /// The lock on the directory, where there is one.
+    pub dir: Option<Arc<DataDir>>,
     /// One flush of a stream at a time.
     pub flushing: Mutex<HashMap<StreamId, Arc<tokio::sync::Mutex<()>>>>,
 }
@@ -63,7 +77,25 @@ impl Core {
     }
 
     pub fn compiled(&self, def: &Arc<StreamDef>) -> Result<Arc<Compiled>> {
-        self.compiled.get(def, self.options.compiler.as_ref())
+        self.compiled.get(def, &self.server(), self.options.compiler.as_ref())
+    }
+
+    /// Server settings in force: those of the manifest, and over them those of this opening.
+    pub fn server(&self) -> ServerSettings {
+        ServerSettings::of(&self.with_overrides(&self.live.read().manifest))
+    }
+
+    fn with_overrides(&self, manifest: &Arc<Manifest>) -> Manifest {
+        let mut m = manifest.as_ref().clone();
+        for (name, value) in &self.options.settings {
+            m.server_settings.insert_mut(name.clone(), value.clone());
+        }
+        m
+    }
+
+    /// Keeps an error of work that nobody waits for, to be seen in the status.
+    pub fn note(&self, error: &Error) {
+        *self.last_error.lock() = Some(error.clone());
     }
 
     pub fn flush_lock(&self, stream: StreamId) -> Arc<tokio::sync::Mutex<()>> {

@@ -1,70 +1,92 @@
 //! The engine of one data directory: what callers hold. It only hands on; the work is in its neighbours.
 
 use crate::{
-    observe::{Explained, RunningJob, Status},
-    open::OpenOptions,
+    core::Core,
+    observe::{Explained, RunningJob},
     read::ReadView,
 };
 use ebb_storage::{
-    Clock, Error, Result, Timestamp,
+    Clock, Result, Timestamp,
     ids::StreamId,
-    manifest::edit::{LifecycleLogRow, PartLogRow},
+    manifest::{
+        Manifest,
+        edit::{LifecycleLogRow, PartLogRow},
+    },
 };
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
 /// An open database. Dropping it without [`Engine::close`] is like a crash, and as safe.
 pub struct Engine {
-    options: OpenOptions,
+    pub(crate) core: Arc<Core>,
+    pub(crate) stop: CancellationToken,
 }
 
 impl Engine {
-    /// # Errors
-    /// `Conflict` where another process has the directory open, `Corrupt` where it is damaged, `Invalid` where a simulated clock
-    /// starts before the newest commit.
-    pub async fn open(options: OpenOptions) -> Result<Arc<Self>> {
-        let _ = Self { options };
-        Err(Error::internal("opening is not built yet"))
+    pub(crate) fn begin(core: Arc<Core>) -> Arc<Self> {
+        let stop = CancellationToken::new();
+        if core.options.background {
+            crate::schedule::driver::spawn(&core, stop.clone());
+        }
+        Arc::new(Self { core, stop })
     }
 
-    /// Flushes what is cheap to flush, stops background work, releases the directory.
+    /// Flushes what is in the tails, stops background work, writes a checkpoint. The directory is free once the last view and running
+    /// insert are gone, too.
+    ///
+    /// # Errors
+    /// The first error on the way; what is acknowledged is safe all the same.
     pub async fn close(&self) -> Result<()> {
-        Ok(())
+        self.stop.cancel();
+        self.core.jobs.wait_idle().await;
+        let flushed = self.flush(None).await;
+        let checkpointed = self.core.committer.checkpoint().await;
+        let closed = self.core.appender.close();
+        flushed.and(checkpointed).and(closed)
     }
 
     pub fn clock(&self) -> &Clock {
-        &self.options.clock
+        &self.core.options.clock
     }
 
     pub fn now(&self) -> Timestamp {
-        self.options.clock.now()
+        self.core.now()
+    }
+
+    pub fn manifest(&self) -> Arc<Manifest> {
+        self.core.live.read().manifest.clone()
     }
 
     /// One atomic cut over all streams, as of now.
     pub fn read(&self) -> ReadView {
-        ReadView {}
+        ReadView { live: self.core.live.read(), disks: self.core.disks.clone() }
     }
 
     /// Every part of a stream with what its rules will do to it, at `at`.
+    ///
+    /// # Errors
+    /// `NotFound` without the stream.
     pub fn explain_lifecycle(&self, stream: StreamId, at: Timestamp) -> Result<Vec<Explained>> {
-        let _ = (stream, at);
-        Ok(Vec::new())
+        crate::schedule::views::explain(&self.core, stream, at)
     }
 
     pub fn running(&self) -> Vec<RunningJob> {
-        Vec::new()
+        self.core.jobs.running()
     }
 
     /// Oldest first.
     pub fn part_log(&self) -> Vec<PartLogRow> {
-        Vec::new()
+        self.core.live.read().manifest.part_log.iter().map(|r| r.as_ref().clone()).collect()
     }
 
     /// Oldest first.
     pub fn lifecycle_log(&self) -> Vec<LifecycleLogRow> {
-        Vec::new()
+        self.core.live.read().manifest.lifecycle_log.iter().map(|r| r.as_ref().clone()).collect()
     }
+}
 
-    pub fn status(&self) -> Result<Status> {
-        Err(Error::internal("status is not built yet"))
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.stop.cancel();
     }
 }

@@ -76,7 +76,7 @@ impl Engine {
     /// `NotFound` without the database, `Conflict` where the name is taken (with `if_not_exists` the existing stream's id).
     pub async fn create_stream(&self, def: StreamDef, if_not_exists: bool) -> Result<StreamId> {
         // Expressions that do not compile are refused before anything is written.
-        Compiled::new(&Arc::new(def.clone()), self.core.options.compiler.as_ref())?;
+        Compiled::new(&Arc::new(def.clone()), &self.core.server(), self.core.options.compiler.as_ref())?;
         let name = def.full_name();
         let mut id = StreamId::default();
         let edits = |m: &Manifest, (_, time)| {
@@ -133,7 +133,7 @@ impl Engine {
                 new.policy_version += 1;
             }
             let new = Arc::new(new);
-            Compiled::new(&new, self.core.options.compiler.as_ref())?;
+            Compiled::new(&new, &self.core.server(), self.core.options.compiler.as_ref())?;
             let expect = vec![Expect::Definition { stream, schema: old.schema_version, policy: old.policy_version }];
             match self.core.commit(vec![Edit::AlterStream(Box::new(new.as_ref().clone()))], expect).await {
                 Ok(_) => return Ok(new),
@@ -208,6 +208,7 @@ impl Engine {
 
 /// Whether rows of the old definition are laid out otherwise than rows of the new one.
 fn shape_changed(old: &StreamDef, new: &StreamDef) -> bool {
-    let shape = |d: &StreamDef| d.columns.iter().map(|c| (c.id, c.name.clone(), c.ty.clone(), c.nullable, c.default.clone())).collect::<Vec<_>>();
+    let shape =
+        |d: &StreamDef| d.columns.iter().map(|c| (c.id, c.name.clone(), c.ty.clone(), c.nullable, c.default.clone())).collect::<Vec<_>>();
     shape(old) != shape(new)
 }

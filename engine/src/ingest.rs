@@ -2,6 +2,7 @@
 
 pub mod admission;
 pub mod flush;
+pub mod gate;
 pub mod insert;
 pub mod keys;
 pub mod partition;

@@ -12,7 +12,9 @@
 
 pub mod database;
 pub mod ddl;
+pub mod due_values;
 pub mod expr;
+pub mod facts;
 pub mod ingest;
 pub mod inspect;
 pub mod limits;
@@ -22,12 +24,21 @@ pub mod plan;
 pub mod read;
 pub mod schedule;
 pub mod settings;
+pub mod stream;
 pub mod upgrade;
 
+mod append;
+mod core;
+mod disks;
+mod job;
+mod live;
+mod write;
+
 pub use database::Engine;
+pub use disks::{Disk, Disks};
 pub use ebb_storage::{Clock, Error, ErrorKind, Result, Timestamp};
 pub use ingest::{InsertOptions, Inserted, StagedInsert, Transaction};
 pub use observe::{Explained, RunningJob, Status};
-pub use open::OpenOptions;
+pub use open::{OpenOptions, Places};
 pub use read::{LivePart, ReadView, StreamView, TailRows};
 pub use schedule::{Optimized, Stop};

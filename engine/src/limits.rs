@@ -1,7 +1,5 @@
 //! Every limit of the engine by name. None of them is a promise; all of them are bounds.
 
-use std::time::Duration;
-
 /// An insert of this many rows writes parts first instead of going through the log.
 pub const STAGE_ROWS: usize = 65_536;
 /// The same for bytes in memory.
@@ -16,12 +14,8 @@ pub const STAGED_BUFFER_BYTES: usize = 256 << 20;
 pub const STAGED_ENCODERS: usize = 2;
 /// Parts that one staged insert may write.
 pub const STAGED_PARTS: usize = 100_000;
-/// Default of `max_partitions_per_insert`.
-pub const PARTITIONS_PER_INSERT: u64 = 10_000;
 /// An insert waits while its stream's tail holds this many times what makes a flush due.
 pub const TAIL_FULL_TIMES: u64 = 8;
-/// The longest that admission delays one insert.
-pub const DELAY_MAX: Duration = Duration::from_secs(1);
 /// Statements of one transaction.
 pub const TRANSACTION_RECORDS: usize = 100_000;
 /// Attempts at a definition that others change at the same time.

@@ -4,11 +4,7 @@
 //! state that a reader still holds is remembered, so that vacuum deletes nothing that it names (I8).
 
 use crate::ingest::tail::Tail;
-use ebb_storage::{
-    ids::StreamId,
-    manifest::Manifest,
-    pins::PinKey,
-};
+use ebb_storage::{ids::StreamId, manifest::Manifest, pins::PinKey};
 use parking_lot::{Mutex, RwLock};
 use rpds::HashTrieMapSync;
 use std::sync::{Arc, Weak};
@@ -27,9 +23,10 @@ impl Live {
 
     /// The stream's tail; an empty one where nothing came since the last flush.
     pub fn tail(&self, stream: StreamId) -> Arc<Tail> {
-        self.tails.get(&stream).cloned().unwrap_or_else(|| {
-            Arc::new(Tail::new(self.manifest.stream(stream).map(|s| s.applied_sn).unwrap_or_default()))
-        })
+        self.tails
+            .get(&stream)
+            .cloned()
+            .unwrap_or_else(|| Arc::new(Tail::new(self.manifest.stream(stream).map(|s| s.applied_sn).unwrap_or_default())))
     }
 
     pub fn tails(&self) -> impl Iterator<Item = (&StreamId, &Arc<Tail>)> {

@@ -1,7 +1,8 @@
 //! What people ask about the engine: its state, its running jobs, why parts are as they are. Plain values, made on request.
 
+use crate::Engine;
 use ebb_storage::{
-    Timestamp,
+    Clock, Timestamp,
     ids::{CommitNo, Epoch, JobId, Lsn},
 };
 use std::time::Duration;
@@ -57,12 +58,43 @@ pub struct Status {
     pub parts: usize,
     pub tail_rows: u64,
     pub tail_bytes: u64,
-    pub log_bytes: u64,
     pub running_jobs: usize,
     pub stopped: Vec<String>,
     /// Why the log takes no more records, if it does not.
     pub log_error: Option<String>,
-    /// When the scheduler wakes next, on the database's clock.
-    pub wakes_at: Option<Timestamp>,
     pub last_error: Option<String>,
+}
+
+impl Engine {
+    /// A look at the engine as it is now.
+    pub fn status(&self) -> Status {
+        let core = &self.core;
+        let live = core.live.read();
+        let stops = core.stops.lock().clone();
+        let stopped = stops.iter().map(|(what, stream)| {
+            let on = stream.map(|s| live.manifest.stream(s).map_or(s.to_string(), |s| s.def.full_name()));
+            let what = match what {
+                crate::Stop::Merges => "MERGES",
+                crate::Stop::TtlMerges => "TTL MERGES",
+                crate::Stop::Moves => "MOVES",
+            };
+            on.map_or(what.to_owned(), |on| format!("{what} {on}"))
+        });
+        Status {
+            directory: core.options.dir.display().to_string(),
+            now: core.now(),
+            simulated_clock: matches!(core.options.clock, Clock::Simulated(_)),
+            epoch: core.epoch(),
+            commit: live.manifest.no,
+            lsn: core.appender.published(),
+            streams: live.manifest.streams().count(),
+            parts: live.manifest.streams().map(|s| s.parts.size()).sum(),
+            tail_rows: live.tails().map(|(_, t)| t.rows()).sum(),
+            tail_bytes: live.tails().map(|(_, t)| t.bytes()).sum(),
+            running_jobs: core.jobs.counts().0,
+            stopped: stopped.collect(),
+            log_error: core.appender.poisoned().map(|e| e.to_string()),
+            last_error: core.last_error.lock().as_ref().map(ToString::to_string),
+        }
+    }
 }

@@ -1,8 +1,40 @@
 //! Opening a data directory: lock, manifest, replay of the log, then the writers, the sweep and the background work, in this order.
+//!
+//! Guards: replay is idempotent (records at or below a stream's applied sn are passed over) and what a crash left beside the two truths
+//! is swept only after it (I9, I11). The log must not begin a file before the new epoch is committed (I7).
 
-use crate::expr::ExprCompiler;
-use ebb_storage::{Clock, stream_def::SettingValue};
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use crate::{
+    Engine,
+    append::{Appender, info_of},
+    core::Core,
+    disks::{Disk, Disks},
+    expr::ExprCompiler,
+    ingest::{
+        Inserted,
+        keys::Keys,
+        staged::decode_parts,
+        tail::{Content, Tail},
+    },
+    job::registry::Jobs,
+    live::{Live, LiveCell},
+    stream::CompiledCache,
+};
+use ebb_storage::{
+    Clock, Error, Result, Timestamp,
+    disk::{DataDir, Disk as AnyDisk, DiskDef, DiskKind, DurableFs, open::RESERVE_BYTES},
+    ids::{DatabaseId, DiskId, Lsn, StreamId},
+    log::{self, LogDir, RealLogDir, Record, StartLog, Verb},
+    manifest::{Committer, Manifest},
+    stream_def::SettingValue,
+    vacuum::{InFlight, sweep},
+};
+use object_store::ObjectStore;
+use parking_lot::Mutex;
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::PathBuf,
+    sync::{Arc, atomic::AtomicU32},
+};
 
 /// How to open.
 #[derive(Clone)]
@@ -14,4 +46,168 @@ pub struct OpenOptions {
     pub settings: BTreeMap<String, SettingValue>,
     /// Whether merges, prunes and flushes run by themselves. Without, only on request (SETTLE, OPTIMIZE, FLUSH).
     pub background: bool,
+}
+
+/// Where a database lies: of a data directory, or in a test anywhere.
+pub struct Places {
+    pub database: DatabaseId,
+    pub meta: Arc<dyn ObjectStore>,
+    pub log: Arc<dyn LogDir>,
+    pub disks: Vec<Disk>,
+    /// The lock, held until the engine is gone.
+    pub dir: Option<DataDir>,
+}
+
+impl Places {
+    /// The data directory `dir`, made if it is missing.
+    pub async fn of(dir: &std::path::Path) -> Result<Self> {
+        let data = DataDir::open(dir, RESERVE_BYTES)?;
+        let meta = DurableFs::create(&data.meta())?;
+        let root = DurableFs::open(data.root())?;
+        for (fs, prefix) in [(&meta, object_store::path::Path::default()), (&root, data.database().0.as_str().into())] {
+            fs.sweep_staged(&prefix)?;
+        }
+        let def = DiskDef {
+            id: DiskId::DEFAULT,
+            name: "default".to_owned(),
+            kind: DiskKind::Local { path: data.root().to_path_buf() },
+            capacity_bytes: None,
+            max_usage_pct: 100,
+        };
+        let disk = AnyDisk::create(def, data.database()).await?;
+        Ok(Self {
+            database: data.database().clone(),
+            meta: Arc::new(meta),
+            log: Arc::new(RealLogDir::create(&data.log())?),
+            disks: vec![Disk { id: disk.id, name: disk.name.as_str().into(), store: disk.store }],
+            dir: Some(data),
+        })
+    }
+}
+
+impl Engine {
+    /// # Errors
+    /// `Conflict` where another process has the directory open, `Corrupt` where it is damaged, `Invalid` where a simulated clock
+    /// starts before the newest commit.
+    pub async fn open(options: OpenOptions) -> Result<Arc<Self>> {
+        let places = Places::of(&options.dir).await?;
+        Self::open_at(options, places).await
+    }
+
+    /// [`Self::open`] over stores that the caller brings.
+    pub async fn open_at(options: OpenOptions, places: Places) -> Result<Arc<Self>> {
+        let Places { database, meta, log, disks, dir } = places;
+        let dir = dir.map(Arc::new);
+        let reserve = dir.clone();
+        let on_full = Arc::new(move || reserve.as_ref().is_some_and(|d| d.release_reserve().unwrap_or(false)));
+        let opened = Committer::open(meta, options.clock.clone(), on_full).await?;
+        let (mut live, replayed, last_time) = replay(&opened.manifest, log.clone(), &database).await?;
+        let keys = keys_of(&mut live);
+        let live = Arc::new(LiveCell::new(live));
+        let start =
+            StartLog { dir: log, database: database.clone(), epoch: opened.committer.epoch(), replayed, limits: log::Limits::default() };
+        let appender = Appender::start(start, live.clone(), last_time)?;
+        let core = Arc::new(Core {
+            options,
+            disks: Arc::new(Disks::new(database, disks)),
+            committer: opened.committer,
+            live,
+            inflight: InFlight::default(),
+            compiled: CompiledCache::default(),
+            appender,
+            keys,
+            part_counter: AtomicU32::new(1),
+            jobs: Jobs::default(),
+            stops: Mutex::default(),
+            tail_due: Mutex::default(),
+            abandoned: Mutex::default(),
+            last_error: Mutex::default(),
+            dir,
+            flushing: Mutex::default(),
+        });
+        sweep_orphans(&core).await?;
+        core.appender.applied(&core);
+        Ok(Engine::begin(core))
+    }
+}
+
+/// The manifest with the tails that the log adds to it.
+async fn replay(manifest: &Arc<Manifest>, dir: Arc<dyn LogDir>, database: &DatabaseId) -> Result<(Live, log::Replayed, Timestamp)> {
+    let (manifest, database) = (manifest.clone(), database.clone());
+    crate::core::busy(move || {
+        let mut tails: HashMap<StreamId, Tail> = HashMap::new();
+        let mut last_time = manifest.streams().map(|s| s.record_time).max().unwrap_or(Timestamp::MIN);
+        // Files are trimmed oldest first, and only when all in them is applied: what is missing before the oldest is in parts. Were it
+        // not, the gap in the streams' sns tells.
+        let oldest = dir.list()?.iter().filter_map(|n| log::frame::FileName::parse(n)).map(|f| f.first_lsn).min();
+        let trimmed = Lsn(oldest.map_or(0, |l| l.0.saturating_sub(1)));
+        let replayed = log::reader::replay(dir.as_ref(), &database, trimmed, |lsn, record| {
+            last_time = last_time.max(record.header.time);
+            fold(&manifest, &mut tails, lsn, record)
+        })?;
+        let mut live = Live::new(manifest);
+        for (stream, tail) in tails {
+            live.set_tail(stream, tail);
+        }
+        Ok((live, replayed, last_time))
+    })
+    .await
+}
+
+fn fold(manifest: &Manifest, tails: &mut HashMap<StreamId, Tail>, lsn: Lsn, record: Record) -> Result<()> {
+    let h = &record.header;
+    // Dropped with its rows.
+    let Some(state) = manifest.stream(h.stream) else { return Ok(()) };
+    let tail = tails.entry(h.stream).or_insert_with(|| Tail::new(state.applied_sn));
+    if h.sn <= tail.head() {
+        return Ok(());
+    }
+    let name = state.def.full_name();
+    if h.sn != tail.head().next() {
+        return Err(Error::corrupt(format!("the log: record {lsn} of {name} has sn {}, {} was expected (I3)", h.sn, tail.head().next())));
+    }
+    let at = |e: Error| e.context(format_args!("the log: record {lsn} of {name}"));
+    let (content, rows) = match h.verb {
+        Verb::Insert => {
+            let rows = log::rows::decode(&record.body, state.schema(h.schema_version).row_schema()).map_err(at)?;
+            let n = rows.num_rows() as u64;
+            (Content::Rows(rows), n)
+        }
+        Verb::InsertStaged => {
+            let parts = decode_parts(&record.body).map_err(at)?;
+            let n = parts.iter().map(|p| p.rows).sum();
+            (Content::Parts(parts.into()), n)
+        }
+        Verb::Truncate => (Content::Truncate, 0),
+        other => return Err(at(Error::invalid(format!("this program does not know what '{other}' does: open it with a newer Ebb")))),
+    };
+    tail.push(info_of(h, rows), lsn, content);
+    Ok(())
+}
+
+/// Keys of inserts that the record lists and the tails remember.
+fn keys_of(live: &mut Live) -> Keys {
+    let keys = Keys::default();
+    for state in live.manifest.streams() {
+        let tail = live.tail(state.def.id);
+        for r in state.records.values().map(Arc::as_ref).chain(tail.records()) {
+            if let Some(key) = &r.key {
+                keys.remember(state.def.id, key, Inserted { sn: r.sn, rows: r.rows_added });
+            }
+        }
+    }
+    keys
+}
+
+/// Deletes what a crash left beside the two truths. Nobody writes yet.
+async fn sweep_orphans(core: &Core) -> Result<()> {
+    let live = core.live.read();
+    for disk in core.disks.all() {
+        let database = &core.disks.database;
+        let orphans = sweep::orphans(database, &live.manifest, disk.id, &disk.store, |s, p| live.stages(s, p)).await?;
+        for orphan in orphans {
+            sweep::delete(&disk.store, &orphan.path).await?;
+        }
+    }
+    Ok(())
 }

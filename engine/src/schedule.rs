@@ -1,5 +1,8 @@
-//! When work runs: the driver around the pure core, and the statements that ask for work.
+//! When work runs: `views` turns the state into the plain values that `plan` decides on, `driver` runs what it planned, `statements` are
+//! the statements that ask for work.
 
+pub mod driver;
 pub mod statements;
+pub mod views;
 
 pub use statements::{Optimized, Stop};

@@ -1,16 +1,20 @@
 //! A stream's definition with its expressions compiled, kept until the definition changes.
 
-use crate::expr::{ExprCompiler, RowExpr};
+use crate::{
+    expr::{ExprCompiler, RowExpr},
+    settings::{ServerSettings, StreamSettings},
+};
 use arrow::{
     array::{ArrayRef, RecordBatch},
     datatypes::SchemaRef,
 };
 use ebb_storage::{
     Result,
+    codec::Codec,
     ids::{ColumnId, SchemaVersion, StreamId},
     part::WriteOptions,
     rules::{Action, Rule},
-    stream_def::{SettingValue, StreamDef, TP_TIME},
+    stream_def::{StreamDef, TP_TIME},
 };
 use parking_lot::Mutex;
 use std::{collections::HashMap, sync::Arc};
@@ -23,6 +27,7 @@ pub struct Compiled {
     order: Vec<Arc<dyn RowExpr>>,
     pub rules: Vec<CompiledRule>,
     pub write: WriteOptions,
+    pub settings: StreamSettings,
 }
 
 pub struct CompiledRule {
@@ -33,7 +38,7 @@ pub struct CompiledRule {
 }
 
 impl Compiled {
-    pub fn new(def: &Arc<StreamDef>, compiler: &dyn ExprCompiler) -> Result<Self> {
+    pub fn new(def: &Arc<StreamDef>, server: &ServerSettings, compiler: &dyn ExprCompiler) -> Result<Self> {
         let all = |texts: &[String]| texts.iter().map(|t| compiler.compile(t, def)).collect::<Result<Vec<_>>>();
         let rule = |rule: &Rule| {
             let only = match &rule.action {
@@ -46,8 +51,9 @@ impl Compiled {
             TP_TIME => Some(ColumnId::TP_TIME),
             _ => def.column(name).map(|c| c.id),
         };
+        let settings = StreamSettings::of(def, server);
         let write = WriteOptions {
-            codec: default_codec(def),
+            codec: settings.codec,
             column_codecs: def.columns.iter().filter_map(|c| Some((c.id, c.codec?))).collect(),
             sorting: def.order_by.iter().map_while(id_of).collect(),
             bloom: def.order_by.iter().chain(&def.series_key).filter_map(id_of).collect(),
@@ -60,6 +66,7 @@ impl Compiled {
             order: all(&def.order_by)?,
             rules: def.policy.ttl.iter().map(rule).collect::<Result<_>>()?,
             write,
+            settings,
             def: def.clone(),
         })
     }
@@ -78,29 +85,10 @@ impl Compiled {
     }
 }
 
-fn default_codec(def: &StreamDef) -> ebb_storage::codec::Codec {
-    match def.settings.get("default_codec") {
-        Some(SettingValue::Text(t)) => {
-            let (name, level) = t.trim_end_matches(')').split_once('(').map_or((t.as_str(), None), |(n, l)| (n, l.parse().ok()));
-            ebb_storage::codec::Codec::parse(name, level).unwrap_or_default()
-        }
-        _ => ebb_storage::codec::Codec::default(),
-    }
-}
-
-/// A number among the stream's settings.
-pub fn number(def: &StreamDef, name: &str, default: u64) -> u64 {
-    match def.settings.get(name) {
-        Some(SettingValue::Int(n)) => u64::try_from(*n).unwrap_or(0),
-        Some(SettingValue::Bool(b)) => u64::from(*b),
-        _ => default,
-    }
-}
-
 /// Definitions kept compiled: of each stream the newest few.
 const KEPT_PER_STREAM: usize = 4;
 
-type Kept = Vec<((SchemaVersion, u64), Arc<Compiled>)>;
+type Kept = Vec<((SchemaVersion, u64, Codec), Arc<Compiled>)>;
 
 #[derive(Default)]
 pub struct CompiledCache {
@@ -108,12 +96,12 @@ pub struct CompiledCache {
 }
 
 impl CompiledCache {
-    pub fn get(&self, def: &Arc<StreamDef>, compiler: &dyn ExprCompiler) -> Result<Arc<Compiled>> {
-        let version = (def.schema_version, def.policy_version);
+    pub fn get(&self, def: &Arc<StreamDef>, server: &ServerSettings, compiler: &dyn ExprCompiler) -> Result<Arc<Compiled>> {
+        let version = (def.schema_version, def.policy_version, server.default_codec);
         if let Some((_, found)) = self.streams.lock().get(&def.id).and_then(|kept| kept.iter().find(|(v, _)| *v == version)) {
             return Ok(found.clone());
         }
-        let made = Arc::new(Compiled::new(def, compiler)?);
+        let made = Arc::new(Compiled::new(def, server, compiler)?);
         let mut streams = self.streams.lock();
         let kept = streams.entry(def.id).or_default();
         kept.push((version, made.clone()));

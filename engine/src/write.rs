@@ -2,11 +2,7 @@
 //!
 //! Flushes, staged inserts and rewrites all write parts here. Encoding is work for a thread that may be busy; storing is not.
 
-use crate::{
-    core::Core,
-    facts::facts_of,
-    stream::Compiled,
-};
+use crate::{core::Core, facts::facts_of, stream::Compiled};
 use arrow::{
     array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt32Array},
     compute::take,
@@ -43,7 +39,21 @@ pub struct Draft {
 /// A stored part that no truth names yet: vacuum leaves it alone as long as this lives.
 pub struct Stored {
     pub meta: PartMeta,
-    pub guard: InFlightGuard,
+    _guard: InFlightGuard,
+}
+
+impl Stored {
+    /// Gives the part up, so that vacuum deletes its object. Only where no truth can name it.
+    pub fn abandon(self, core: &Core) {
+        let place = &self.meta.placement;
+        core.abandoned.lock().push((place.disk, core.disks.key(self.meta.stream, self.meta.id, place.generation)));
+    }
+}
+
+/// Whether an error says for sure that nothing was committed or logged.
+pub fn surely_failed(e: &Error) -> bool {
+    use ebb_storage::ErrorKind::{Conflict, Full, Invalid, NotFound};
+    matches!(e.kind(), Conflict | Full | Invalid | NotFound)
 }
 
 /// What the writer of a part knows beside its rows.
@@ -111,7 +121,7 @@ pub async fn store(core: &Core, stream: StreamId, draft: Draft, about: About) ->
     let key = core.disks.key(stream, id, generation);
     let stored = writer::store(disk.store.as_ref(), &key, disk.id, generation, &draft.encoded).await;
     let placement = stored.map_err(|e| e.context(format_args!("writing a part to disk '{}'", disk.name)))?;
-    Ok(Stored { meta: describe(stream, id, placement, draft, about), guard })
+    Ok(Stored { meta: describe(stream, id, placement, draft, about), _guard: guard })
 }
 
 fn describe(stream: StreamId, id: PartId, placement: Placement, draft: Draft, about: About) -> PartMeta {

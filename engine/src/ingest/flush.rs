@@ -6,6 +6,7 @@
 use crate::{
     core::{Core, busy},
     ingest::partition,
+    job::told::{Told, part_row},
     read::TailRows,
     stream::Compiled,
     upgrade::upgrade,
@@ -22,7 +23,7 @@ use ebb_storage::{
     lineage::{Lineage, SnRange, SnSet},
     manifest::{
         Edit, Expect,
-        edit::{PartEvent, PartLogRow, RemoveReason},
+        edit::{PartEvent, RemoveReason},
     },
     part::meta::Origin,
 };
@@ -52,36 +53,26 @@ pub async fn flush(core: &Core, stream: StreamId) -> Result<bool> {
     let mut stored: Vec<Stored> = Vec::with_capacity(drafts.len());
     for (draft, origin) in drafts {
         let about = About { origins: vec![origin], sn_in_meta: false, level: 0, written_at: now };
-        stored.push(write::store(core, stream, draft, about).await?);
+        match write::store(core, stream, draft, about).await {
+            Ok(part) => stored.push(part),
+            Err(e) => {
+                stored.into_iter().for_each(|s| s.abandon(core));
+                return Err(e.context(format_args!("flushing {}", state.def.full_name())));
+            }
+        }
     }
-    let staged = tail.staged().iter().flat_map(|(_, parts)| parts.iter());
-    let metas: Vec<_> = staged.map(|p| p.as_ref().clone()).chain(stored.iter().map(|s| s.meta.clone())).collect();
+    let staged = tail.staged().iter().flat_map(|(sn, parts)| parts.iter().map(move |p| (sn, p)));
+    let staged = staged.map(|(sn, p)| write::stamped(p, *sn));
+    let metas: Vec<_> = staged.chain(stored.iter().map(|s| s.meta.clone())).collect();
     let records: Vec<_> = tail.records().cloned().collect();
     let expect = vec![Expect::Applied { stream, sn: state.applied_sn }];
     let truncated_at = tail.truncated_at();
     let duration_ms = started.elapsed().as_millis() as u64;
-    let disk_name = |id| core.disks.disk(id).map(|d| d.name.to_string()).unwrap_or_default();
     let edits = |m: &ebb_storage::manifest::Manifest, (_, time)| {
         let mut edits = Vec::new();
         let state = m.stream(stream).ok_or_else(|| ebb_storage::Error::not_found("the stream was dropped meanwhile"))?;
         let row = |event, part: &ebb_storage::part::PartMeta, reason: &str| {
-            Edit::PartLog(Box::new(PartLogRow {
-                time,
-                event,
-                database: state.def.database.clone(),
-                stream: state.def.name.clone(),
-                part: part.name.clone(),
-                source_parts: Vec::new(),
-                partition: part.partition.to_string(),
-                disk: disk_name(part.placement.disk),
-                rows: part.rows,
-                bytes: part.placement.bytes,
-                rows_read: 0,
-                bytes_read: 0,
-                duration_ms,
-                reason: reason.to_owned(),
-                error: String::new(),
-            }))
+            part_row(core, state, time, event, part, Told { duration_ms, reason: reason.to_owned(), ..Told::default() })
         };
         if let Some(at) = truncated_at {
             edits.push(Edit::SetLineage { stream, branch: BranchId::MAIN, lineage: main_after(at) });
@@ -105,6 +96,11 @@ pub async fn flush(core: &Core, stream: StreamId) -> Result<bool> {
         });
     };
     let committed = core.committer.commit_with(expect, edits, publish).await;
+    if let Err(e) = &committed
+        && write::surely_failed(e)
+    {
+        stored.into_iter().for_each(|s| s.abandon(core));
+    }
     match committed {
         Ok(_) => {
             core.appender.applied(core);

@@ -4,9 +4,9 @@ use crate::{
     Engine,
     append::NewRecord,
     core::Core,
-    ingest::{admission, keys::Claim, partition, rows, tail::Content},
+    ingest::{gate::admit, keys::Claim, partition, rows, tail::Content},
     limits,
-    stream::{Compiled, number},
+    stream::Compiled,
 };
 use arrow::array::RecordBatch;
 use ebb_storage::{
@@ -65,7 +65,7 @@ impl Engine {
             },
         };
         let partitions = partitions_of(&compiled, &rows)?;
-        admission::admit(core, stream, &partitions).await?;
+        admit(core, stream, &partitions).await?;
         let record = logged(stream, &rows, &options)?;
         let sns = core.appender.append(core, vec![record]).await?;
         let inserted = Inserted { sn: sns.first().copied().unwrap_or_default(), rows: rows.num_rows() as u64 };
@@ -92,8 +92,8 @@ pub(crate) fn checked(compiled: &Compiled, batches: &[RecordBatch]) -> Result<Re
 pub(crate) fn partitions_of(compiled: &Compiled, rows: &RecordBatch) -> Result<Vec<Arc<str>>> {
     let values = compiled.partition_values(rows).map_err(|e| e.context(format_args!("PARTITION BY of {}", compiled.def.full_name())))?;
     compiled.order_values(rows).map_err(|e| e.context(format_args!("ORDER BY of {}", compiled.def.full_name())))?;
-    let limit = number(&compiled.def, "max_partitions_per_insert", limits::PARTITIONS_PER_INSERT) as usize;
-    let shares = partition::split(&values, rows.num_rows(), limit).map_err(|e| e.context(compiled.def.full_name()))?;
+    let shares = partition::split(&values, rows.num_rows(), compiled.settings.max_partitions_per_insert)
+        .map_err(|e| e.context(compiled.def.full_name()))?;
     Ok(shares.into_iter().map(|s| s.partition).collect())
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn logged(stream: StreamId, rows: &RecordBatch, options: &InsertOptio
         schema_version: options.schema_version,
         key: options.key.clone(),
         rows_added: rows.num_rows() as u64,
-        body: rows::encode(rows)?,
+        body: ebb_storage::log::rows::encode(rows)?,
         content: Content::Rows(rows.clone()),
     })
 }

@@ -5,10 +5,7 @@
 use crate::ingest::Inserted;
 use ebb_storage::ids::StreamId;
 use parking_lot::Mutex;
-use std::{
-    collections::HashMap,
-    sync::Arc,
-};
+use std::{collections::HashMap, sync::Arc};
 use tokio::sync::watch;
 
 type Key = (StreamId, String);

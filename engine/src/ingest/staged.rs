@@ -8,14 +8,15 @@ use crate::{
     append::NewRecord,
     core::{Core, busy},
     ingest::{
-        InsertOptions, Inserted, admission,
+        InsertOptions, Inserted,
+        gate::admit,
         insert::current,
         keys::{Claim, Claimed},
         partition, rows,
         tail::Content,
     },
     limits,
-    stream::{Compiled, number},
+    stream::Compiled,
     write::{self, About, Stored},
 };
 use arrow::{
@@ -66,7 +67,7 @@ impl StagedInsert {
         self.rows += rows.num_rows() as u64;
         let name = self.compiled.def.full_name();
         let values = self.compiled.partition_values(&rows).map_err(|e| e.context(format_args!("PARTITION BY of {name}")))?;
-        let limit = number(&self.compiled.def, "max_partitions_per_insert", limits::PARTITIONS_PER_INSERT) as usize;
+        let limit = self.compiled.settings.max_partitions_per_insert;
         let shares = partition::split(&values, rows.num_rows(), limit).map_err(|e| e.context(&name))?;
         let mut new = Vec::new();
         for share in shares {
@@ -88,7 +89,7 @@ impl StagedInsert {
                  max_partitions_per_insert"
             )));
         }
-        admission::admit(&self.core, self.stream, &new).await?;
+        admit(&self.core, self.stream, &new).await?;
         self.cut_what_is_full().await
     }
 
@@ -155,10 +156,12 @@ impl StagedInsert {
             return Ok(known);
         }
         let core = self.core.clone();
-        let Some((record, _held)) = self.record().await? else {
+        let Some((record, held)) = self.record().await? else {
             return Ok(Inserted { sn: core.live.read().tail(self.stream).head(), rows: 0 });
         };
-        let sns = core.appender.append(&core, vec![record]).await?;
+        let appended = core.appender.append(&core, vec![record]).await;
+        give_up_if_failed(&core, held, appended.as_ref().err());
+        let sns = appended?;
         let inserted = Inserted { sn: sns.first().copied().unwrap_or_default(), rows: self.rows };
         if let Some(claim) = self.claim.take() {
             claim.done(inserted);
@@ -199,6 +202,21 @@ impl StagedInsert {
             content: Content::Parts(parts.into()),
         };
         Ok(Some((record, stored)))
+    }
+}
+
+/// Parts whose record certainly is not in the log are garbage at once; all others wait for the next opening to tell.
+pub(crate) fn give_up_if_failed(core: &Core, parts: Vec<Stored>, error: Option<&Error>) {
+    if error.is_some_and(write::surely_failed) {
+        parts.into_iter().for_each(|p| p.abandon(core));
+    }
+}
+
+impl Drop for StagedInsert {
+    fn drop(&mut self) {
+        for part in std::mem::take(&mut self.stored) {
+            part.abandon(&self.core);
+        }
     }
 }
 

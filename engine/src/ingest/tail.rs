@@ -88,12 +88,12 @@ impl Tail {
     }
 
     /// With one more record.
-    pub fn push(&mut self, record: RecordInfo, lsn: Lsn, content: Content) -> Result<()> {
+    pub fn push(&mut self, record: RecordInfo, lsn: Lsn, content: Content) {
         let (sn, schema_version) = (record.sn, record.schema_version);
         self.head = sn;
         self.records.push_back_mut(Arc::new((record, lsn)));
         match content {
-            Content::Rows(rows) if rows.num_rows() > 0 => self.push_rows(sn, schema_version, rows)?,
+            Content::Rows(rows) if rows.num_rows() > 0 => self.push_rows(sn, schema_version, rows),
             Content::Rows(_) => {}
             Content::Parts(parts) => self.staged.push((sn, parts)),
             Content::Truncate => {
@@ -103,10 +103,9 @@ impl Tail {
             }
         }
         self.count();
-        Ok(())
     }
 
-    fn push_rows(&mut self, sn: Sn, schema_version: SchemaVersion, rows: RecordBatch) -> Result<()> {
+    fn push_rows(&mut self, sn: Sn, schema_version: SchemaVersion, rows: RecordBatch) {
         let mut last = TailRows { sn, schema_version, rows, sns: None };
         // Like a binary counter: two neighbours of about the same size become one.
         while let Some(before) = self.chunks.last()
@@ -114,11 +113,12 @@ impl Tail {
             && before.rows.num_rows() + last.rows.num_rows() <= CHUNK_ROWS
             && before.rows.num_rows() <= 2 * last.rows.num_rows()
         {
-            last = run_together(before, &last)?;
+            // Rows that cannot be run together stay apart.
+            let Ok(joined) = run_together(before, &last) else { break };
+            last = joined;
             self.chunks.pop();
         }
         self.chunks.push(Arc::new(last));
-        Ok(())
     }
 
     /// Without the records up to `applied`, which parts hold now.

@@ -7,9 +7,11 @@ use crate::{
     append::NewRecord,
     core::Core,
     ingest::{
-        InsertOptions, Inserted, StagedInsert, admission,
+        InsertOptions, Inserted, StagedInsert,
+        gate::admit,
         insert::{checked, current, logged, partitions_of},
         keys::{Claim, Claimed},
+        staged::give_up_if_failed,
     },
     limits,
 };
@@ -26,7 +28,11 @@ pub struct Transaction {
 enum Step {
     /// Answered by an earlier insert with its key.
     Known(Inserted),
-    Rows { record: NewRecord, rows: RecordBatch, claim: Option<Claimed> },
+    Rows {
+        record: NewRecord,
+        rows: RecordBatch,
+        claim: Option<Claimed>,
+    },
     Staged(Box<StagedInsert>),
 }
 
@@ -55,7 +61,7 @@ impl Transaction {
                 Claim::Mine(claim) => Some(claim),
             },
         };
-        admission::admit(&self.core, stream, &partitions_of(&compiled, &rows)?).await?;
+        admit(&self.core, stream, &partitions_of(&compiled, &rows)?).await?;
         let n = rows.num_rows() as u64;
         self.steps.push(Step::Rows { record: logged(stream, &rows, &options)?, rows, claim });
         Ok(n)
@@ -113,8 +119,9 @@ impl Transaction {
         if records.is_empty() {
             return Ok(answers);
         }
-        let sns = self.core.appender.append(&self.core, records).await?;
-        drop(held);
+        let appended = self.core.appender.append(&self.core, records).await;
+        give_up_if_failed(&self.core, held, appended.as_ref().err());
+        let sns = appended?;
         for (record, answer, claim) in claims {
             answers[answer].sn = sns.get(record).copied().unwrap_or_default();
             if let Some(claim) = claim {

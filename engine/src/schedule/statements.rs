@@ -1,7 +1,17 @@
 //! FLUSH, SETTLE, OPTIMIZE, STOP, START, ADVANCE CLOCK: work on request.
+//!
+//! Nothing here waits for the database's clock to move: it may stand still.
 
-use crate::Engine;
-use ebb_storage::{Clock, Error, Result, Timestamp, ids::StreamId, interval::Interval};
+use crate::{
+    Engine,
+    core::Core,
+    ingest::flush,
+    job, limits,
+    plan::{self, Plan, optimize},
+    schedule::{driver, views},
+};
+use ebb_storage::{Clock, Error, ErrorKind, Result, Timestamp, ids::StreamId, interval::Interval, manifest::StreamState};
+use std::sync::Arc;
 
 /// What SYSTEM STOP stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,38 +30,95 @@ pub struct Optimized {
     pub rows_after: u64,
     pub bytes_before: u64,
     pub bytes_after: u64,
-    /// Kinds of work done: merge, prune, drop.
+    /// Kinds of work done: drop, prune, merge.
     pub actions: Vec<String>,
 }
 
 impl Engine {
     /// Brings the tail of one stream, or of all, into parts.
     pub async fn flush(&self, stream: Option<StreamId>) -> Result<()> {
-        let _ = stream;
-        Err(Error::internal("FLUSH is not built yet"))
+        for id in driver::streams_with_tails(&self.core).into_iter().filter(|id| stream.is_none_or(|s| s == *id)) {
+            flush::flush(&self.core, id).await?;
+        }
+        Ok(())
     }
 
-    /// Flushes, then returns when nothing that may run is due at the clock's present time.
+    /// Flushes, then returns when nothing that may run is due at the clock's present time. What fails and backs off is not due.
     pub async fn settle(&self, stream: Option<StreamId>) -> Result<()> {
-        let _ = stream;
-        Err(Error::internal("SETTLE is not built yet"))
+        let core = &self.core;
+        self.flush(stream).await?;
+        for _ in 0..limits::SETTLE_ROUNDS {
+            core.jobs.wait(stream).await;
+            let now = core.now();
+            let states: Vec<Arc<StreamState>> = core.live.read().manifest.streams().cloned().collect();
+            let mut any = false;
+            for state in states.into_iter().filter(|s| stream.is_none_or(|id| s.def.id == id)) {
+                for plan in plan::plan(&views::stream_view(core, &state)?, now).plans {
+                    any = true;
+                    carry_out(core, plan, &state).await?;
+                }
+            }
+            if !any && !core.jobs.works_on(stream) {
+                job::vacuum::run(core).await?;
+                return Ok(());
+            }
+        }
+        Err(Error::internal("the work that is due does not come to an end"))
     }
 
     /// Flushes, then one eager round of merging; with `final_` until every partition is one part. All due is applied.
     ///
     /// # Errors
-    /// `Conflict` under STOP MERGES.
+    /// `Conflict` under STOP MERGES; `NotFound` without the stream or the partition.
     pub async fn optimize(&self, stream: StreamId, partition: Option<&str>, final_: bool) -> Result<Optimized> {
-        let _ = (stream, partition, final_);
-        Err(Error::internal("OPTIMIZE is not built yet"))
+        let core = &self.core;
+        core.stream(stream)?;
+        if views::stops_of(core, stream).merges {
+            return Err(Error::conflict("merges are stopped (SYSTEM STOP MERGES): SYSTEM START MERGES first"));
+        }
+        self.flush(Some(stream)).await?;
+        let before = core.stream(stream)?;
+        if let Some(p) = partition
+            && !before.partitions.contains_key(&Arc::from(p))
+        {
+            return Err(Error::not_found(format!("{} has no partition {p}", before.def.full_name())));
+        }
+        let mut answer = Optimized::default();
+        (answer.parts_before, answer.rows_before, answer.bytes_before) = sums(&before, partition);
+        // Only the parts there are now: rows that arrive meanwhile are the next one's work.
+        for _ in 0..limits::SETTLE_ROUNDS {
+            core.jobs.wait(Some(stream)).await;
+            let state = core.stream(stream)?;
+            let plans = optimize::optimize(&views::stream_view(core, &state)?, partition, final_, core.now());
+            if plans.is_empty() {
+                break;
+            }
+            let mut done = true;
+            for plan in plans {
+                let kind = plan.kind().to_owned();
+                done &= carry_out(core, plan, &state).await?;
+                if !answer.actions.contains(&kind) {
+                    answer.actions.push(kind);
+                }
+            }
+            if done {
+                break;
+            }
+        }
+        let after = core.stream(stream)?;
+        (answer.parts_after, answer.rows_after, answer.bytes_after) = sums(&after, partition);
+        Ok(answer)
     }
 
     pub fn stop(&self, what: Stop, stream: Option<StreamId>) {
-        let _ = (what, stream);
+        self.core.stops.lock().insert((what, stream));
+        self.core.jobs.wake();
     }
 
+    /// Without a stream, all stops of that kind.
     pub fn start(&self, what: Stop, stream: Option<StreamId>) {
-        let _ = (what, stream);
+        self.core.stops.lock().retain(|(w, s)| *w != what || stream.is_some() && *s != stream);
+        self.core.jobs.wake();
     }
 
     /// Moves a simulated clock; the new time.
@@ -68,4 +135,24 @@ impl Engine {
         let at = by.after(clock.now()).ok_or_else(|| Error::invalid(format!("the clock cannot be moved by {by}: no such time")))?;
         Ok(clock.advance_to(at))
     }
+}
+
+/// Runs a plan now; false where it has to be planned anew.
+///
+/// # Errors
+/// Only where the stream is gone or the engine is at its end: a failed job is noted with its parts, and backs off.
+async fn carry_out(core: &Arc<Core>, plan: Plan, state: &StreamState) -> Result<bool> {
+    let Some(guard) = core.jobs.begin(core.epoch(), &plan, state) else { return Ok(false) };
+    match job::run(core, plan, guard).await {
+        Ok(()) => Ok(true),
+        Err(e) if e.kind() == ErrorKind::Conflict || e.kind() == ErrorKind::NotFound => Ok(false),
+        Err(e) if e.kind() == ErrorKind::Fenced => Err(e),
+        Err(_) => Ok(true),
+    }
+}
+
+/// Parts, rows and bytes.
+fn sums(state: &StreamState, partition: Option<&str>) -> (u64, u64, u64) {
+    let parts = state.parts.values().filter(|p| partition.is_none_or(|only| only == &*p.partition));
+    parts.fold((0, 0, 0), |(n, rows, bytes), p| (n + 1, rows + p.rows, bytes + p.placement.bytes))
 }

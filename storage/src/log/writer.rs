@@ -108,6 +108,8 @@ struct Queue<T> {
     rotate: Vec<oneshot::Sender<Result<Lsn>>>,
     closing: bool,
     poison: Option<Error>,
+    /// The disk was full: all that was queued has failed, and nothing more is taken before the caller has taken note.
+    halted: Option<Error>,
 }
 
 struct Shared<T> {
@@ -137,6 +139,21 @@ impl<T> Shared<T> {
     }
 }
 
+impl<T> Shared<T> {
+    /// Fails all that is queued: it was numbered to follow what failed.
+    fn halt(&self, error: &Error) {
+        let mut queue = self.queue.lock();
+        queue.halted = Some(error.clone());
+        queue.bytes = 0;
+        let units = std::mem::take(&mut queue.units);
+        drop(queue);
+        for unit in units {
+            let _ = unit.waiter.send(Err(error.clone()));
+        }
+        self.room.notify_waiters();
+    }
+}
+
 /// `T` is what the caller attaches to each unit, handed back in order.
 pub struct LogWriter<T> {
     shared: Arc<Shared<T>>,
@@ -154,7 +171,7 @@ impl<T: Send + 'static> LogWriter<T> {
         let mut files = replayed.files;
         let (file, length) = new_file(&*dir, &database, FileName { epoch, first_lsn: next_lsn })?;
         files.push(FileName { epoch, first_lsn: next_lsn });
-        let queue = Queue { units: VecDeque::new(), bytes: 0, rotate: Vec::new(), closing: false, poison: None };
+        let queue = Queue { units: VecDeque::new(), bytes: 0, rotate: Vec::new(), closing: false, poison: None, halted: None };
         let shared =
             Arc::new(Shared { queue: Mutex::new(queue), work: Condvar::new(), room: Notify::new(), files: Mutex::new(files), dir, limits });
         let frame = Vec::new();
@@ -194,6 +211,9 @@ impl<T: Send + 'static> LogWriter<T> {
         if queue.closing {
             return Err(ended());
         }
+        if let Some(error) = &queue.halted {
+            return Err(error.clone());
+        }
         if queue.bytes > 0 && queue.bytes + bytes.len() > limits.queue_bytes.saturating_mul(2) {
             return Err(Error::unavailable(format!("{} bytes wait for the log already: retry", queue.bytes)));
         }
@@ -221,6 +241,17 @@ impl<T: Send + 'static> LogWriter<T> {
     fn has_room(&self) -> bool {
         let queue = self.shared.queue.lock();
         queue.bytes < self.shared.limits.queue_bytes || queue.poison.is_some() || queue.closing
+    }
+
+    /// Takes units again after a full disk failed all that were queued; whether it had. Records behind a failed one are numbered as if
+    /// it were there: the caller numbers anew before it calls this.
+    pub fn resume(&self) -> bool {
+        self.shared.queue.lock().halted.take().is_some()
+    }
+
+    /// Whether a full disk failed what was queued and [`Self::resume`] is to come.
+    pub fn is_halted(&self) -> bool {
+        self.shared.queue.lock().halted.is_some()
     }
 
     /// Lets the next frame begin a new file, so that the current one can be trimmed. Resolves to the new file's first lsn.
@@ -341,8 +372,9 @@ impl<T, S: FnMut(Durable<T>)> Writer<T, S> {
                 Ok(()) => self.acknowledge(units),
                 Err(error) => {
                     let fatal = error.kind() != ErrorKind::Full;
-                    if fatal {
-                        self.shared.poison(&error);
+                    match fatal {
+                        true => self.shared.poison(&error),
+                        false => self.shared.halt(&error),
                     }
                     for unit in units {
                         let _ = unit.waiter.send(Err(error.clone()));

@@ -23,33 +23,11 @@ fn rows(n: usize) -> RecordBatch {
 }
 
 #[test]
-fn rows_come_back_as_they_went() {
-    for n in [0, 1, 7, 5000] {
-        let r = rows(n);
-        assert_eq!(decode(&encode(&r).unwrap(), &r.schema()).unwrap(), r, "{n} rows");
-    }
-}
-
-#[test]
 fn a_few_rows_of_a_large_batch_are_small() {
     let all = rows(5000);
     let few = gather(&[all.slice(100, 2), all.slice(900, 1)], &all.schema()).unwrap();
     assert_eq!(few.num_rows(), 3);
-    assert!(encode(&few).unwrap().len() < 2000);
-}
-
-#[test]
-fn damaged_bytes_are_an_error_and_no_panic() {
-    let r = rows(20);
-    let bytes = encode(&r).unwrap();
-    for cut in 0..bytes.len().min(700) {
-        if let Ok(back) = decode(&bytes.slice(..cut), &r.schema()) {
-            assert_ne!(back.num_rows(), 0, "cut at {cut}");
-        }
-    }
-    let mut flipped = bytes.to_vec();
-    flipped[2] = 0xff;
-    assert_eq!(decode(&flipped.into(), &r.schema()).unwrap_err().kind(), ebb_storage::ErrorKind::Corrupt);
+    assert!(few.get_array_memory_size() < 4000, "{}", few.get_array_memory_size());
 }
 
 #[test]

@@ -47,7 +47,7 @@ proptest! {
         let mut expected = Vec::new();
         for (i, (n, version)) in sizes.iter().enumerate() {
             let sn = i as u64 + 1;
-            tail.push(record(sn, *version), Lsn(sn), Content::Rows(rows_of(sn, *n))).unwrap();
+            tail.push(record(sn, *version), Lsn(sn), Content::Rows(rows_of(sn, *n)));
             expected.extend(std::iter::repeat_n(sn as i64, *n));
         }
         prop_assert_eq!(read(&tail), expected.clone());
@@ -62,7 +62,7 @@ proptest! {
 fn many_small_records_are_few_chunks() {
     let mut tail = Tail::new(Sn(0));
     for sn in 1..=2000 {
-        tail.push(record(sn, 1), Lsn(sn), Content::Rows(rows_of(sn, 1))).unwrap();
+        tail.push(record(sn, 1), Lsn(sn), Content::Rows(rows_of(sn, 1)));
     }
     assert!(tail.chunks().len() < 16, "{}", tail.chunks().len());
     assert_eq!((tail.rows(), tail.head()), (2000, Sn(2000)));
@@ -71,9 +71,9 @@ fn many_small_records_are_few_chunks() {
 #[test]
 fn truncate_takes_what_came_before() {
     let mut tail = Tail::new(Sn(0));
-    tail.push(record(1, 1), Lsn(1), Content::Rows(rows_of(1, 3))).unwrap();
-    tail.push(record(2, 1), Lsn(2), Content::Truncate).unwrap();
-    tail.push(record(3, 1), Lsn(3), Content::Rows(rows_of(3, 2))).unwrap();
+    tail.push(record(1, 1), Lsn(1), Content::Rows(rows_of(1, 3)));
+    tail.push(record(2, 1), Lsn(2), Content::Truncate);
+    tail.push(record(3, 1), Lsn(3), Content::Rows(rows_of(3, 2)));
     assert_eq!(read(&tail), [3, 3]);
     assert_eq!(tail.truncated_at(), Some(Sn(2)));
     assert_eq!(tail.records().count(), 3);

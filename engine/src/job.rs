@@ -1,0 +1,37 @@
+//! Doing what was planned: one file per kind of plan, and `run` as one match.
+//!
+//! `registry` knows what runs (a part is in at most one job, I6) and what failed. A job's commit stands on what its plan stood on; if
+//! that changed, the commit is refused and the part is planned anew (I13). A failed job leaves its sources untouched.
+
+pub mod drop;
+pub mod measure;
+pub mod registry;
+pub mod rewrite;
+pub mod source;
+pub mod told;
+pub mod vacuum;
+
+use crate::{core::Core, plan::Plan};
+use ebb_storage::{ErrorKind, Result};
+use registry::JobGuard;
+use std::sync::Arc;
+
+/// Carries out a plan whose parts the guard holds; what failed is remembered with its parts.
+pub async fn run(core: &Arc<Core>, plan: Plan, guard: JobGuard) -> Result<()> {
+    let done = match &plan {
+        Plan::Drop { .. } => drop::run(core, &plan).await,
+        Plan::Prune { .. } | Plan::Merge { .. } => rewrite::run(core, &plan, &guard).await,
+        Plan::Measure { .. } => measure::run(core, &plan, &guard).await,
+    };
+    match &done {
+        Ok(()) => core.jobs.succeeded(plan.parts()),
+        // Planned anew from what is there now: no failure of the part.
+        Err(e) if e.kind() == ErrorKind::Conflict || e.kind() == ErrorKind::NotFound => {}
+        Err(e) => {
+            core.note(e);
+            core.jobs.failed(plan.parts(), core.now(), e);
+        }
+    }
+    std::mem::drop(guard);
+    done
+}

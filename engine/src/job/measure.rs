@@ -1,0 +1,99 @@
+//! Facts of parts that a rule is new to: only the columns that the rules read are read, nothing is written but the facts.
+
+use crate::{
+    core::{Core, busy},
+    facts::Gathering,
+    job::{
+        registry::JobGuard,
+        source::{Counts, Removal, Source},
+    },
+    plan::Plan,
+    stream::Compiled,
+    upgrade::field_id,
+};
+use ebb_storage::{
+    Error, Result,
+    ids::ColumnId,
+    manifest::{Edit, Expect},
+    part::{PartMeta, meta::RuleFacts},
+};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, atomic::Ordering},
+};
+
+const BATCH_ROWS: usize = 65_536;
+/// Parts whose facts one commit records.
+const PARTS_PER_COMMIT: usize = 256;
+
+pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> {
+    let Plan::Measure { stream, parts } = plan else { return Err(Error::internal("not a plan to measure")) };
+    let stream = *stream;
+    let state = core.stream(stream)?;
+    let compiled = core.compiled(&state.def)?;
+    let mut failed = None;
+    for chunk in parts.chunks(PARTS_PER_COMMIT) {
+        let mut edits = Vec::with_capacity(chunk.len());
+        let mut expect = vec![Expect::Policy { stream, version: state.def.policy_version }];
+        for part in chunk {
+            let meta = state.parts.get(part).ok_or_else(|| Error::conflict(format!("part {part} is gone")))?;
+            // One unreadable part must not keep the others from being measured.
+            match measure(core, &compiled, meta.clone()).await {
+                Ok(facts) => {
+                    guard.running.rows_read.fetch_add(meta.rows, Ordering::Relaxed);
+                    expect.push(Expect::Part { stream, part: *part, generation: meta.placement.generation });
+                    edits.push(Edit::Measured { stream, part: *part, facts });
+                }
+                Err(e) => {
+                    core.jobs.failed(&[*part], core.now(), &e);
+                    failed = Some(e);
+                }
+            }
+        }
+        if !edits.is_empty() {
+            core.commit(edits, expect).await?;
+        }
+    }
+    if let Some(e) = failed {
+        core.note(&e);
+    }
+    Ok(())
+}
+
+async fn measure(core: &Core, compiled: &Arc<Compiled>, meta: Arc<PartMeta>) -> Result<Vec<RuleFacts>> {
+    let missing: Vec<usize> = (0..compiled.rules.len()).filter(|i| meta.facts_of(compiled.rules[*i].rule.fingerprint).is_none()).collect();
+    let source = Source::open(core, meta).await?;
+    let (compiled, compiler) = (compiled.clone(), core.options.compiler.clone());
+    busy(move || {
+        let rules: Vec<_> = missing.iter().map(|i| &compiled.rules[*i]).collect();
+        let mut facts: Vec<Gathering> = rules.iter().map(|r| Gathering::new(r)).collect();
+        let read = rules.iter().flat_map(|r| r.when.columns().iter().chain(r.only.iter().flat_map(|o| o.columns())));
+        let asked: BTreeSet<ColumnId> = read.copied().collect();
+        let mut places = Vec::new();
+        let mut found = 0;
+        for (i, field) in source.reader.schema().fields().iter().enumerate() {
+            let id = field_id(field)?;
+            found += usize::from(asked.contains(&id));
+            if asked.contains(&id) || id == ColumnId::TP_SN {
+                places.push(i);
+            }
+        }
+        // A column that the part lacks reads its default, which may need any other column.
+        let same_version = source.meta.schema_version == compiled.def.schema_version;
+        let whole = found < asked.len() || !same_version;
+        let removal = Removal { compiled: compiled.clone(), cutoff: None, compiler };
+        let groups = (0..source.reader.row_groups()).collect();
+        for batch in source.reader.read(groups, if whole { None } else { Some(&places) }, BATCH_ROWS)? {
+            let batch = batch?;
+            let rows = match whole {
+                true => removal.today(&batch, None, &mut Counts::default())?.0,
+                false => batch,
+            };
+            for (rule, facts) in rules.iter().zip(&mut facts) {
+                facts.add(rule, &rows);
+            }
+        }
+        Ok(facts.into_iter().map(Gathering::finish).collect())
+    })
+    .await
+}

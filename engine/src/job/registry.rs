@@ -1,0 +1,191 @@
+//! What runs, on which parts, how far it is; and what failed, until it succeeds.
+//!
+//! Guards I6: a part is in at most one job.
+
+use crate::{
+    observe::RunningJob,
+    plan::{Failure, Plan},
+};
+use ebb_storage::{
+    Error, Timestamp,
+    clock::Stopwatch,
+    ids::{Epoch, JobId, PartId, StreamId},
+    manifest::StreamState,
+};
+use parking_lot::Mutex;
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+use tokio::sync::watch;
+
+#[derive(Clone)]
+pub struct Jobs {
+    state: Arc<Mutex<State>>,
+    changed: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct State {
+    running: BTreeMap<JobId, Arc<Running>>,
+    busy: HashSet<PartId>,
+    failures: HashMap<PartId, Failure>,
+    started: u32,
+}
+
+pub struct Running {
+    id: JobId,
+    plan: Plan,
+    database: String,
+    stream: String,
+    parts: Vec<String>,
+    /// Rows in the sources.
+    rows: u64,
+    since: Stopwatch,
+    pub rows_read: AtomicU64,
+    pub rows_written: AtomicU64,
+    pub bytes_read: AtomicU64,
+    pub bytes_written: AtomicU64,
+}
+
+/// A running job; its parts are free again when this is dropped.
+pub struct JobGuard {
+    jobs: Jobs,
+    pub running: Arc<Running>,
+}
+
+impl Default for Jobs {
+    fn default() -> Self {
+        Self { state: Arc::default(), changed: watch::Sender::new(0) }
+    }
+}
+
+impl Jobs {
+    /// Takes the plan's parts; `None` where one of them is in a job or gone.
+    pub fn begin(&self, epoch: Epoch, plan: &Plan, stream: &StreamState) -> Option<JobGuard> {
+        let metas = plan.parts().iter().map(|p| stream.parts.get(p)).collect::<Option<Vec<_>>>()?;
+        let mut state = self.state.lock();
+        if plan.parts().iter().any(|p| state.busy.contains(p)) {
+            return None;
+        }
+        state.busy.extend(plan.parts());
+        state.started += 1;
+        let running = Arc::new(Running {
+            id: JobId::new(epoch, state.started),
+            plan: plan.clone(),
+            database: stream.def.database.clone(),
+            stream: stream.def.name.clone(),
+            parts: metas.iter().map(|m| m.name.clone()).collect(),
+            rows: metas.iter().map(|m| m.rows).sum(),
+            since: Stopwatch::start(),
+            rows_read: AtomicU64::new(0),
+            rows_written: AtomicU64::new(0),
+            bytes_read: AtomicU64::new(0),
+            bytes_written: AtomicU64::new(0),
+        });
+        state.running.insert(running.id, running.clone());
+        drop(state);
+        self.tell();
+        Some(JobGuard { jobs: self.clone(), running })
+    }
+
+    pub fn is_busy(&self, part: PartId) -> bool {
+        self.state.lock().busy.contains(&part)
+    }
+
+    /// Busy parts and failures, to make views from.
+    pub fn marks(&self) -> (HashSet<PartId>, HashMap<PartId, Failure>) {
+        let state = self.state.lock();
+        (state.busy.clone(), state.failures.clone())
+    }
+
+    /// Running jobs: all, and those that rules asked for.
+    pub fn counts(&self) -> (usize, usize) {
+        let state = self.state.lock();
+        (state.running.len(), state.running.values().filter(|r| r.plan.is_for_rules()).count())
+    }
+
+    pub fn works_on(&self, stream: Option<StreamId>) -> bool {
+        self.state.lock().running.values().any(|r| stream.is_none_or(|s| r.plan.stream() == s))
+    }
+
+    pub fn failed(&self, parts: &[PartId], now: Timestamp, error: &Error) {
+        let mut state = self.state.lock();
+        for part in parts {
+            let count = state.failures.get(part).map_or(0, |f| f.count).saturating_add(1);
+            state.failures.insert(*part, Failure { count, last_at: now, error: error.to_string() });
+        }
+    }
+
+    pub fn succeeded(&self, parts: &[PartId]) {
+        let mut state = self.state.lock();
+        for part in parts {
+            state.failures.remove(part);
+        }
+    }
+
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    fn tell(&self) {
+        self.changed.send_modify(|n| *n = n.wrapping_add(1));
+    }
+
+    /// Something beside jobs changed what may run.
+    pub fn wake(&self) {
+        self.tell();
+    }
+
+    /// Returns when no job runs, of this stream or of all.
+    pub async fn wait(&self, stream: Option<StreamId>) {
+        let mut changes = self.changes();
+        while self.works_on(stream) {
+            // The sender lives in self.
+            let _ = changes.changed().await;
+        }
+    }
+
+    pub async fn wait_idle(&self) {
+        self.wait(None).await;
+    }
+
+    pub fn running(&self) -> Vec<RunningJob> {
+        self.state.lock().running.values().map(|r| r.shown()).collect()
+    }
+}
+
+impl Running {
+    fn shown(&self) -> RunningJob {
+        let n = |a: &AtomicU64| a.load(Ordering::Relaxed);
+        RunningJob {
+            id: self.id,
+            database: self.database.clone(),
+            stream: self.stream.clone(),
+            kind: self.plan.kind(),
+            parts: self.parts.clone(),
+            result_part: String::new(),
+            elapsed: self.since.elapsed(),
+            progress: n(&self.rows_read) as f64 / self.rows.max(1) as f64,
+            rows_read: n(&self.rows_read),
+            rows_written: n(&self.rows_written),
+            bytes_read: n(&self.bytes_read),
+            bytes_written: n(&self.bytes_written),
+        }
+    }
+}
+
+impl Drop for JobGuard {
+    fn drop(&mut self) {
+        let mut state = self.jobs.state.lock();
+        state.running.remove(&self.running.id);
+        for part in self.running.plan.parts() {
+            state.busy.remove(part);
+        }
+        drop(state);
+        self.jobs.tell();
+    }
+}

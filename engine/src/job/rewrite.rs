@@ -1,0 +1,366 @@
+//! Merge and prune are one thing: sources in, one part out, without the rows that are due at the plan's cutoff.
+//!
+//! A lone source whose columns are those of today is pruned by row group: none due, its bytes are copied; all due, it is skipped; some,
+//! it is decoded, filtered, encoded. Several are merged by ORDER BY. Facts are counted anew for what stays, so the part is quiet after.
+//! Guards: I4 (out = in - removed, counted), I13 (the commit stands on the sources' generations and the definition), sns stay exact.
+
+use crate::{
+    core::{Core, busy},
+    facts::Gathering,
+    job::{
+        registry::{JobGuard, Running},
+        source::{self, Counts, Removal, Source},
+        told::{Taken, Told, part_row, rule_row},
+    },
+    plan::Plan,
+    stream::Compiled,
+    upgrade::field_id,
+    write::{self, About, Draft, Stored},
+};
+use arrow::{array::RecordBatch, compute::filter_record_batch};
+use ebb_storage::{
+    Error, Result, Timestamp,
+    clock::Stopwatch,
+    ids::ColumnId,
+    manifest::{
+        Edit, Expect, Manifest,
+        edit::{PartEvent, RemoveReason, Timer},
+    },
+    part::{Merge, PartEncoder, PartMeta, meta::Origin},
+};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, atomic::Ordering, mpsc},
+};
+
+/// Rows of one batch between merging and encoding.
+const BATCH_ROWS: usize = 16_384;
+/// Batches between the merging and the encoding thread.
+const QUEUED_BATCHES: usize = 4;
+
+/// Sources and what became of them.
+struct Output {
+    sources: Vec<Arc<PartMeta>>,
+    /// `None` where no row stayed.
+    stored: Option<Stored>,
+    counts: Counts,
+    duration_ms: u64,
+}
+
+pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> {
+    let (stream, cutoff, together) = match plan {
+        Plan::Prune { stream, cutoff, .. } => (*stream, Some(*cutoff), false),
+        Plan::Merge { stream, cutoff, delete_due, .. } => (*stream, delete_due.then_some(*cutoff), true),
+        _ => return Err(Error::internal("not a plan to rewrite")),
+    };
+    let state = core.stream(stream)?;
+    let compiled = core.compiled(&state.def)?;
+    let metas = plan.parts().iter().map(|p| state.parts.get(p).cloned().ok_or_else(|| Error::conflict(format!("part {p} is gone"))));
+    let metas = metas.collect::<Result<Vec<_>>>()?;
+    let removal = Removal { compiled: compiled.clone(), cutoff, compiler: core.options.compiler.clone() };
+    let groups: Vec<Vec<Arc<PartMeta>>> = if together { vec![metas] } else { metas.into_iter().map(|m| vec![m]).collect() };
+    let mut outputs = Vec::with_capacity(groups.len());
+    for group in groups {
+        match rewrite(core, &removal, group, &guard.running).await {
+            Ok(output) => outputs.push(output),
+            Err(e) => {
+                outputs.into_iter().filter_map(|o: Output| o.stored).for_each(|s| s.abandon(core));
+                return Err(e);
+            }
+        }
+    }
+    let committed = commit(core, plan, &compiled, &outputs).await;
+    if let Err(e) = &committed
+        && write::surely_failed(e)
+    {
+        outputs.into_iter().filter_map(|o| o.stored).for_each(|s| s.abandon(core));
+    }
+    committed
+}
+
+async fn commit(core: &Core, plan: &Plan, compiled: &Compiled, outputs: &[Output]) -> Result<()> {
+    let stream = plan.stream();
+    let def = &compiled.def;
+    let mut expect = vec![Expect::Definition { stream, schema: def.schema_version, policy: def.policy_version }];
+    for source in outputs.iter().flat_map(|o| &o.sources) {
+        expect.push(Expect::Part { stream, part: source.id, generation: source.placement.generation });
+    }
+    let (event, action) = match plan {
+        Plan::Merge { .. } => (PartEvent::MergeParts, "delete"),
+        _ => (PartEvent::PrunePart, "delete"),
+    };
+    let reason = match plan {
+        Plan::Merge { reason, .. } => reason.clone(),
+        _ => "rows are due".to_owned(),
+    };
+    let edits = |m: &Manifest, (_, time): (_, Timestamp)| {
+        let mut edits = Vec::new();
+        let state = m.stream(stream).ok_or_else(|| Error::not_found("the stream was dropped meanwhile"))?;
+        for o in outputs {
+            for source in &o.sources {
+                // Rows deleted while the rewrite ran: it is planned anew with them.
+                if state.parts.get(&source.id).is_some_and(|now| now.deletions != source.deletions || now.expired != source.expired) {
+                    return Err(Error::conflict(format!("rows of part {} were deleted meanwhile", source.name)));
+                }
+                edits.push(Edit::RemovePart { stream, part: source.id, why: RemoveReason::Replaced });
+            }
+            let told = Told {
+                source_parts: o.sources.iter().map(|s| s.name.clone()).collect(),
+                rows_read: o.counts.read,
+                bytes_read: o.sources.iter().map(|s| s.placement.bytes).sum(),
+                duration_ms: o.duration_ms,
+                reason: reason.clone(),
+            };
+            let bytes_after = o.stored.as_ref().map_or(0, |s| s.meta.placement.bytes);
+            match &o.stored {
+                Some(stored) => {
+                    edits.push(part_row(core, state, time, event, &stored.meta, told));
+                    edits.push(Edit::AddPart(Box::new(stored.meta.clone())));
+                }
+                None => {
+                    for source in &o.sources {
+                        let told = Told { reason: "no row stayed".to_owned(), ..Told::default() };
+                        edits.push(part_row(core, state, time, PartEvent::DropPart, source, told));
+                    }
+                }
+            }
+            let whole = whole_of(&o.sources);
+            for (rule, removed) in &o.counts.removed {
+                let Some(rule) = compiled.rules.get(*rule) else { continue };
+                let (part, rows_after) = (&whole, whole.rows - removed);
+                let reason = format!("{removed} rows were due");
+                let taken = Taken { rule, action, part, rows_after, bytes_after, duration_ms: o.duration_ms, reason };
+                edits.push(rule_row(state, time, taken));
+            }
+        }
+        if let Plan::Prune { partition, .. } = plan {
+            edits.push(Edit::TimerArmed { stream, partition: partition.to_string(), timer: Timer::Prune, at: time });
+        }
+        Ok(edits)
+    };
+    core.committer.commit_with(expect, edits, |m| core.show(m)).await?;
+    Ok(())
+}
+
+/// The sources as one, for the lifecycle log.
+fn whole_of(sources: &[Arc<PartMeta>]) -> PartMeta {
+    let mut whole = sources[0].as_ref().clone();
+    for s in &sources[1..] {
+        whole.name = format!("{},{}", whole.name, s.name);
+        whole.rows += s.rows;
+        whole.placement.bytes += s.placement.bytes;
+    }
+    whole
+}
+
+async fn rewrite(core: &Arc<Core>, removal: &Removal, sources: Vec<Arc<PartMeta>>, running: &Arc<Running>) -> Result<Output> {
+    let started = Stopwatch::start();
+    let mut opened = Vec::with_capacity(sources.len());
+    for meta in &sources {
+        opened.push(Source::open(core, meta.clone()).await?);
+        running.bytes_read.fetch_add(meta.placement.bytes, Ordering::Relaxed);
+    }
+    let (draft, counts) = {
+        let (removal, running) = (removal.clone(), running.clone());
+        busy(move || match opened.as_slice() {
+            [one] if same_columns(one, &removal.compiled) => prune(one, &removal, &running),
+            _ => merge(opened, &removal, &running),
+        })
+        .await?
+    };
+    let rows_in: u64 = sources.iter().map(|s| s.rows).sum();
+    let rows_out = draft.as_ref().map_or(0, |d| d.encoded.rows);
+    if counts.read != rows_in || rows_out + counts.hidden + counts.removed_rows() != rows_in {
+        return Err(Error::internal(format!(
+            "I4: a rewrite of {rows_in} rows read {}, removed {}, left out {} and wrote {rows_out}",
+            counts.read,
+            counts.removed_rows(),
+            counts.hidden
+        )));
+    }
+    let stored = match draft {
+        None => None,
+        Some(draft) => {
+            running.rows_written.fetch_add(rows_out, Ordering::Relaxed);
+            running.bytes_written.fetch_add(draft.encoded.bytes.len() as u64, Ordering::Relaxed);
+            let now = core.now();
+            let (origins, sn_in_meta) =
+                (origins_of(&sources, rows_out), sources.len() == 1 && sources[0].sn_in_meta && draft.sns_untouched);
+            let level = sources.iter().map(|s| s.level).max().unwrap_or(0).saturating_add(u32::from(sources.len() > 1));
+            Some(write::store(core, sources[0].stream, draft.draft, About { origins, sn_in_meta, level, written_at: now }).await?)
+        }
+    };
+    Ok(Output { sources, stored, counts, duration_ms: started.elapsed().as_millis() as u64 })
+}
+
+/// A draft, and whether its `_tp_sn` is as the lone source's file had it.
+struct Written {
+    draft: Draft,
+    sns_untouched: bool,
+}
+
+impl std::ops::Deref for Written {
+    type Target = Draft;
+    fn deref(&self) -> &Draft {
+        &self.draft
+    }
+}
+
+fn origins_of(sources: &[Arc<PartMeta>], rows: u64) -> Vec<Origin> {
+    let mut all = sources.iter().flat_map(|s| s.origins.iter().cloned());
+    let Some(first) = all.next() else { return Vec::new() };
+    // Rows of main alone until there are branches: one stretch from the oldest to the newest record.
+    let mut whole = Origin { rows, ..first };
+    for o in all {
+        whole.sns.after = whole.sns.after.min(o.sns.after);
+        whole.sns.to = whole.sns.to.max(o.sns.to);
+    }
+    vec![whole]
+}
+
+/// Whether the file has exactly the columns of today, so that its row groups can be taken over.
+fn same_columns(source: &Source, compiled: &Compiled) -> bool {
+    let (file, today) = (source.reader.schema().fields(), compiled.part_schema.fields());
+    let same = |(f, t): (&Arc<arrow::datatypes::Field>, &Arc<arrow::datatypes::Field>)| {
+        f.name() == t.name() && f.data_type() == t.data_type() && f.is_nullable() == t.is_nullable() && field_id(f).ok() == field_id(t).ok()
+    };
+    file.len() == today.len() && file.iter().zip(today).all(same)
+}
+
+/// A lone part, row group by row group.
+fn prune(source: &Source, removal: &Removal, running: &Running) -> Result<(Option<Written>, Counts)> {
+    let compiled = &removal.compiled;
+    let mut counts = Counts::default();
+    let mut encoder = PartEncoder::new(compiled.part_schema.clone(), compiled.write.clone())?;
+    let mut facts: Vec<Gathering> = compiled.rules.iter().map(Gathering::new).collect();
+    let mut times: Option<(Timestamp, Timestamp)> = None;
+    let asked = asked_columns(compiled)?;
+    let mut at = 0u64;
+    for group in 0..source.reader.row_groups() {
+        let n = source.reader.metadata().row_group(group).num_rows().max(0) as u64;
+        let mut keep: Vec<Option<arrow::array::BooleanArray>> = Vec::new();
+        let (mut from, mut kept_rows) = (at, 0u64);
+        for batch in source.reader.read(vec![group], Some(&asked), BATCH_ROWS)? {
+            let batch = batch?;
+            let kept = removal.kept(&batch, source::hidden_in(source.hidden.as_deref(), from, batch.num_rows()), &mut counts);
+            let left = match &kept {
+                Some(mask) => filter_record_batch(&batch, mask)?,
+                None => batch.clone(),
+            };
+            for (rule, facts) in compiled.rules.iter().zip(&mut facts) {
+                facts.add(rule, &left);
+            }
+            if let Some((min, max)) = write::times_of(&left)? {
+                times = Some(times.map_or((min, max), |(a, b)| (a.min(min), b.max(max))));
+            }
+            kept_rows += left.num_rows() as u64;
+            from += batch.num_rows() as u64;
+            keep.push(kept);
+        }
+        counts.read += n;
+        running.rows_read.fetch_add(n, Ordering::Relaxed);
+        if kept_rows == n && n > 0 {
+            encoder.copy_row_group(&source.reader, group)?;
+        } else if kept_rows > 0 {
+            for (batch, kept) in source.reader.read(vec![group], None, BATCH_ROWS)?.zip(keep) {
+                let batch = batch?;
+                let left = match &kept {
+                    Some(mask) => filter_record_batch(&batch, mask)?,
+                    None => batch,
+                };
+                encoder.push(&under(&left, compiled)?)?;
+            }
+        }
+        at += n;
+    }
+    if encoder.rows() == 0 {
+        return Ok((None, counts));
+    }
+    let times = times.ok_or_else(|| Error::internal("a part without rows"))?;
+    let draft = Draft {
+        partition: source.meta.partition.clone(),
+        encoded: encoder.finish()?,
+        schema_version: compiled.def.schema_version,
+        filled: source.meta.filled.clone(),
+        facts: facts.into_iter().map(Gathering::finish).collect(),
+        times,
+    };
+    Ok((Some(Written { draft, sns_untouched: true }), counts))
+}
+
+fn under(rows: &RecordBatch, compiled: &Compiled) -> Result<RecordBatch> {
+    Ok(RecordBatch::try_new(compiled.part_schema.clone(), rows.columns().to_vec())?)
+}
+
+/// Places of the columns that rules read, and of `_tp_time`.
+fn asked_columns(compiled: &Compiled) -> Result<Vec<usize>> {
+    let read = compiled.rules.iter().flat_map(|r| r.when.columns().iter().chain(r.only.iter().flat_map(|o| o.columns())));
+    let mut ids: BTreeSet<ColumnId> = read.copied().collect();
+    ids.insert(ColumnId::TP_TIME);
+    let mut places = Vec::with_capacity(ids.len());
+    for (i, field) in compiled.part_schema.fields().iter().enumerate() {
+        if ids.contains(&field_id(field)?) {
+            places.push(i);
+        }
+    }
+    Ok(places)
+}
+
+/// Several parts, or one whose columns have changed: merging here, encoding on a second thread.
+fn merge(sources: Vec<Source>, removal: &Removal, running: &Arc<Running>) -> Result<(Option<Written>, Counts)> {
+    let compiled = removal.compiled.clone();
+    let counts = Arc::new(Mutex::new(Counts::default()));
+    let (partition, filled_before) =
+        (sources[0].meta.partition.clone(), sources.iter().flat_map(|s| s.meta.filled.clone()).collect::<Vec<_>>());
+    let inputs = sources.into_iter().map(|s| source::rows_of(s, removal.clone(), counts.clone(), running.clone()));
+    let mut merge = Merge::new(compiled.part_schema.clone(), inputs.collect::<Result<_>>()?, BATCH_ROWS)?;
+    let (send, batches) = mpsc::sync_channel::<RecordBatch>(QUEUED_BATCHES);
+    let encoded = std::thread::scope(|threads| {
+        let compiled = &compiled;
+        let encoding = threads.spawn(move || encode(compiled, batches));
+        let merged = loop {
+            match merge.next_batch() {
+                Ok(Some(batch)) => {
+                    // The encoder ended early: its error tells why.
+                    if send.send(batch).is_err() {
+                        break Ok(());
+                    }
+                }
+                Ok(None) => break Ok(()),
+                Err(e) => break Err(e),
+            }
+        };
+        drop(send);
+        let encoded = encoding.join().unwrap_or_else(|_| Err(Error::internal("an encoder panicked")));
+        merged.and(encoded)
+    })?;
+    let counts = counts.lock().map_err(|_| Error::internal("a rewrite's counts are poisoned"))?.clone();
+    let Some((encoded, facts, times)) = encoded else { return Ok((None, counts)) };
+    let mut filled: Vec<ColumnId> = filled_before.into_iter().chain(counts.filled.iter().copied()).collect();
+    filled.sort_unstable();
+    filled.dedup();
+    filled.retain(|id| compiled.def.columns.iter().any(|c| c.id == *id));
+    let draft = Draft { partition, encoded, schema_version: compiled.def.schema_version, filled, facts, times };
+    Ok((Some(Written { draft, sns_untouched: false }), counts))
+}
+
+type EncodedRows = (ebb_storage::part::Encoded, Vec<ebb_storage::part::meta::RuleFacts>, (Timestamp, Timestamp));
+
+fn encode(compiled: &Compiled, batches: mpsc::Receiver<RecordBatch>) -> Result<Option<EncodedRows>> {
+    let mut encoder = PartEncoder::new(compiled.part_schema.clone(), compiled.write.clone())?;
+    let mut facts: Vec<Gathering> = compiled.rules.iter().map(Gathering::new).collect();
+    let mut times: Option<(Timestamp, Timestamp)> = None;
+    for batch in batches {
+        for (rule, facts) in compiled.rules.iter().zip(&mut facts) {
+            facts.add(rule, &batch);
+        }
+        if let Some((min, max)) = write::times_of(&batch)? {
+            times = Some(times.map_or((min, max), |(a, b)| (a.min(min), b.max(max))));
+        }
+        encoder.push(&batch)?;
+    }
+    match times {
+        Some(times) if encoder.rows() > 0 => Ok(Some((encoder.finish()?, facts.into_iter().map(Gathering::finish).collect(), times))),
+        _ => Ok(None),
+    }
+}

@@ -1,0 +1,186 @@
+//! The rows of a part as a rewrite takes them: in the columns of today, with their true sns, without what rules remove.
+
+use crate::{
+    core::Core,
+    expr::ExprCompiler,
+    facts::removed_at,
+    read::hidden_rows,
+    stream::Compiled,
+    upgrade::{field_id, upgrade},
+};
+use arrow::{
+    array::{ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions},
+    compute::filter_record_batch,
+    datatypes::Int64Type,
+};
+use ebb_storage::{
+    Error, Result, Timestamp,
+    ids::{ColumnId, Sn},
+    part::{MergeSource, PartMeta, PartReader, RowSet, SourceBatch},
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, atomic::AtomicU64},
+};
+
+/// Rows that a source reads at a time.
+pub const BATCH_ROWS: usize = 16_384;
+
+/// A part opened for a rewrite.
+#[derive(Clone)]
+pub struct Source {
+    pub meta: Arc<PartMeta>,
+    pub reader: PartReader,
+    pub hidden: Option<Arc<RowSet>>,
+}
+
+impl Source {
+    pub async fn open(core: &Core, meta: Arc<PartMeta>) -> Result<Self> {
+        let disk = core.disks.disk(meta.placement.disk)?;
+        let key = core.disks.key(meta.stream, meta.id, meta.placement.generation);
+        let reader = PartReader::open(disk.store.as_ref(), &key, &meta).await?;
+        let hidden = hidden_rows(&meta).map(Arc::new);
+        Ok(Self { reader, hidden, meta })
+    }
+
+    /// The sn that all its rows have, where the file does not say.
+    pub fn sn_of_record(&self) -> Option<Sn> {
+        self.meta.sn_in_meta.then(|| self.meta.max_sn())
+    }
+}
+
+/// What a rewrite has counted, over all its sources.
+#[derive(Debug, Default, Clone)]
+pub struct Counts {
+    pub read: u64,
+    /// Deleted or expired before.
+    pub hidden: u64,
+    /// By rule, in the order of the policy.
+    pub removed: BTreeMap<usize, u64>,
+    /// Columns that were written out from their defaults.
+    pub filled: BTreeSet<ColumnId>,
+}
+
+impl Counts {
+    pub fn removed_rows(&self) -> u64 {
+        self.removed.values().sum()
+    }
+}
+
+/// Which rules remove rows, and when.
+#[derive(Clone)]
+pub struct Removal {
+    pub compiled: Arc<Compiled>,
+    /// `None`: rows stay whatever is due.
+    pub cutoff: Option<Timestamp>,
+    pub compiler: Arc<dyn ExprCompiler>,
+}
+
+impl Removal {
+    /// Of rows in `row_schema`, those that stay; `None` where all do. `before` are rows that are gone already.
+    pub fn kept(&self, rows: &RecordBatch, gone: Option<Vec<bool>>, counts: &mut Counts) -> Option<BooleanArray> {
+        let mut keep = match gone {
+            Some(gone) => gone.into_iter().map(|g| !g).collect(),
+            None => vec![true; rows.num_rows()],
+        };
+        counts.hidden += keep.iter().filter(|k| !**k).count() as u64;
+        if let Some(cutoff) = self.cutoff {
+            for (i, rule) in self.compiled.rules.iter().enumerate() {
+                if !matches!(rule.rule.action, ebb_storage::rules::Action::Delete { .. }) {
+                    continue;
+                }
+                let mut taken = 0;
+                for (keep, removed) in keep.iter_mut().zip(removed_at(rule, rows, cutoff)) {
+                    if *keep && removed {
+                        *keep = false;
+                        taken += 1;
+                    }
+                }
+                if taken > 0 {
+                    *counts.removed.entry(i).or_default() += taken;
+                }
+            }
+        }
+        (!keep.iter().all(|k| *k)).then(|| BooleanArray::from(keep))
+    }
+
+    /// Rows of a part's file (in any schema version, `_tp_sn` last) in the columns of today, and their sns.
+    pub fn today(&self, rows: &RecordBatch, sn: Option<Sn>, counts: &mut Counts) -> Result<(RecordBatch, ArrayRef)> {
+        let last = rows.num_columns().checked_sub(1).ok_or_else(|| Error::corrupt("a part without columns"))?;
+        if field_id(rows.schema_ref().field(last))? != ColumnId::TP_SN {
+            return Err(Error::corrupt("the last column of a part is not _tp_sn"));
+        }
+        let sns: ArrayRef = match sn {
+            Some(sn) => Arc::new(Int64Array::from_value(sn.0 as i64, rows.num_rows())),
+            None => rows.column(last).clone(),
+        };
+        if sns.as_primitive_opt::<Int64Type>().is_none() {
+            return Err(Error::corrupt("_tp_sn of a part is not int64"));
+        }
+        let without: Vec<usize> = (0..last).collect();
+        let (rows, filled) = upgrade(&rows.project(&without)?, &self.compiled.def, self.compiler.as_ref())?;
+        counts.filled.extend(filled);
+        Ok((rows, sns))
+    }
+}
+
+/// Which rows of a stretch of the file are hidden; `None` where none is.
+pub fn hidden_in(hidden: Option<&RowSet>, from: u64, rows: usize) -> Option<Vec<bool>> {
+    let hidden = hidden?;
+    let (from, to) = (from as u32, (from + rows as u64) as u32);
+    (hidden.0.range_cardinality(from..to) > 0).then(|| (from..to).map(|r| hidden.0.contains(r)).collect())
+}
+
+/// A part's rows for a merge.
+pub fn rows_of(
+    source: Source,
+    removal: Removal,
+    counts: Arc<Mutex<Counts>>,
+    progress: Arc<crate::job::registry::Running>,
+) -> Result<Box<dyn MergeSource>> {
+    let all = (0..source.reader.row_groups()).collect();
+    let mut batches = source.reader.read(all, None, BATCH_ROWS)?;
+    let mut at = 0u64;
+    let count = |a: &AtomicU64, n: u64| a.fetch_add(n, std::sync::atomic::Ordering::Relaxed);
+    let next = move || -> Result<Option<SourceBatch>> {
+        loop {
+            let Some(batch) = batches.next() else { return Ok(None) };
+            let batch = batch?;
+            let (from, n) = (at, batch.num_rows());
+            at += n as u64;
+            count(&progress.rows_read, n as u64);
+            let mut counts = counts.lock().map_err(|_| Error::internal("a rewrite's counts are poisoned"))?;
+            counts.read += n as u64;
+            let (rows, sns) = removal.today(&batch, source.sn_of_record(), &mut counts)?;
+            let keep = removal.kept(&rows, hidden_in(source.hidden.as_deref(), from, n), &mut counts);
+            drop(counts);
+            let columns = rows.columns().iter().cloned().chain([sns]).collect();
+            let options = RecordBatchOptions::new().with_row_count(Some(n));
+            let mut rows = RecordBatch::try_new_with_options(removal.compiled.part_schema.clone(), columns, &options)?;
+            let mut origin = vec![(from as u32, n as u32)];
+            if let Some(keep) = keep {
+                rows = filter_record_batch(&rows, &keep)?;
+                origin = stretches(&keep, from as u32);
+            }
+            if rows.num_rows() > 0 {
+                let keys = removal.compiled.order_values(&rows)?;
+                return Ok(Some(SourceBatch { rows, keys, origin }));
+            }
+        }
+    };
+    Ok(Box::new(next))
+}
+
+/// Row numbers of the rows that stay, as stretches.
+fn stretches(keep: &BooleanArray, from: u32) -> Vec<(u32, u32)> {
+    let mut out: Vec<(u32, u32)> = Vec::new();
+    for (i, kept) in keep.values().iter().enumerate() {
+        let row = from + i as u32;
+        match out.last_mut() {
+            Some((start, len)) if kept && *start + *len == row => *len += 1,
+            _ if kept => out.push((row, 1)),
+            _ => {}
+        }
+    }
+    out
+}

@@ -1,0 +1,51 @@
+//! Deleting the objects of removed parts that no reader holds, and of parts that were given up (I8, I9).
+
+use crate::{
+    core::Core,
+    job::told::{Told, part_row},
+};
+use ebb_storage::{
+    Result,
+    manifest::{Edit, edit::PartEvent},
+    vacuum::sweep,
+};
+
+/// Deletes what may go; how many objects of removed parts went.
+pub async fn run(core: &Core) -> Result<usize> {
+    let given_up = std::mem::take(&mut *core.abandoned.lock());
+    for (disk, path) in given_up {
+        sweep::delete(&core.disks.disk(disk)?.store, &path).await?;
+    }
+    // The manifest first, then who reads: whoever begins to read later reads a state that names none of the removed.
+    let manifest = core.committer.current();
+    if manifest.graveyard.is_empty() {
+        return Ok(0);
+    }
+    let mut gone = Vec::new();
+    for disk in core.disks.all() {
+        let held = |key: &ebb_storage::pins::PinKey| core.live.is_held(key);
+        gone.extend(sweep::delete_removed(&core.disks.database, &manifest, disk.id, &disk.store, held).await?);
+    }
+    if gone.is_empty() {
+        return Ok(0);
+    }
+    let count = gone.len();
+    let edits = |m: &ebb_storage::manifest::Manifest, (_, time)| {
+        let mut edits = Vec::with_capacity(gone.len() + 1);
+        for key in &gone {
+            if let (Some(grave), Some(state)) = (m.graveyard.get(key), m.stream(key.0)) {
+                edits.push(part_row(core, state, time, PartEvent::RemovePart, &grave.part, Told::default()));
+            }
+        }
+        edits.push(Edit::Vacuumed { parts: gone });
+        Ok(edits)
+    };
+    core.committer.commit_with(Vec::new(), edits, |m| core.show(m)).await?;
+    Ok(count)
+}
+
+/// Whether there is anything that could be deleted now.
+pub fn is_due(core: &Core) -> bool {
+    let live = core.live.read();
+    !core.abandoned.lock().is_empty() || live.manifest.graveyard.keys().any(|key| !core.live.is_held(key))
+}

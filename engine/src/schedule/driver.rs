@@ -1,0 +1,177 @@
+//! The loop that keeps the house: flushes tails that are due, starts what `plan` says while places are free, deletes what nobody holds,
+//! writes checkpoints; then sleeps until something changes or the clock reaches what comes next.
+//!
+//! Never decides by itself what is due: that is `plan`'s. Never holds the engine open: it keeps only a weak handle while it waits.
+
+use crate::{
+    core::Core,
+    facts::facts_of,
+    ingest::flush,
+    job,
+    plan::{self, Plan, Planned},
+    schedule::views::stream_view,
+    upgrade::upgrade,
+};
+use ebb_storage::{
+    Result, Timestamp,
+    clock::pause,
+    ids::{Sn, StreamId},
+    manifest::StreamState,
+};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+use tokio_util::sync::CancellationToken;
+
+/// Rounds are at least this far apart, so that a storm of inserts is not a storm of planning.
+const BREATH: Duration = Duration::from_millis(5);
+/// A round is made at least this often, in the machine's time: for what failed for reasons outside.
+const LONGEST_SLEEP: Duration = Duration::from_secs(5);
+
+pub fn spawn(core: &Arc<Core>, stop: CancellationToken) {
+    tokio::spawn(run(Arc::downgrade(core), stop));
+}
+
+async fn run(core: Weak<Core>, stop: CancellationToken) {
+    let mut seen = Seen::default();
+    loop {
+        let (clock, mut live, mut jobs, wake_at) = {
+            let Some(core) = core.upgrade() else { return };
+            let (live, jobs) = (core.live.changes(), core.jobs.changes());
+            let wake_at = match round(&core, &mut seen).await {
+                Ok(at) => at,
+                Err(e) => {
+                    core.note(&e);
+                    None
+                }
+            };
+            (core.options.clock.clone(), live, jobs, wake_at)
+        };
+        pause(BREATH).await;
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = live.changed() => {}
+            _ = jobs.changed() => {}
+            () = clock.sleep_until(wake_at.unwrap_or(Timestamp::MAX)) => {}
+            () = pause(LONGEST_SLEEP) => {}
+        }
+    }
+}
+
+/// What the last round found, so that streams in which nothing changed are not planned again.
+#[derive(Default)]
+struct Seen {
+    streams: HashMap<StreamId, (Arc<StreamState>, u64, Option<Timestamp>)>,
+}
+
+/// One round; when to make the next at the latest.
+async fn round(core: &Arc<Core>, seen: &mut Seen) -> Result<Option<Timestamp>> {
+    let now = core.now();
+    let mut wake_at: Option<Timestamp> = None;
+    let mut sooner = |at: Timestamp| wake_at = Some(wake_at.map_or(at, |w| w.min(at)));
+    for stream in streams_with_tails(core) {
+        match flush_at(core, stream)? {
+            Some(at) if at <= now => _ = flush::flush(core, stream).await?,
+            Some(at) => sooner(at),
+            None => {}
+        }
+    }
+    let states: Vec<Arc<StreamState>> = core.live.read().manifest.streams().cloned().collect();
+    seen.streams.retain(|id, _| states.iter().any(|s| s.def.id == *id));
+    let mut plans = Vec::new();
+    for state in states {
+        let version = *core.jobs.changes().borrow();
+        if let Some((then, at_version, wakes)) = seen.streams.get(&state.def.id)
+            && Arc::ptr_eq(then, &state)
+            && *at_version == version
+            && wakes.is_none_or(|w| now < w)
+        {
+            wakes.iter().for_each(|w| sooner(*w));
+            continue;
+        }
+        let Planned { plans: new, wake_at: next } = plan::plan(&stream_view(core, &state)?, now);
+        next.iter().for_each(|at| sooner(*at));
+        if new.is_empty() {
+            seen.streams.insert(state.def.id, (state.clone(), version, next));
+        } else {
+            seen.streams.remove(&state.def.id);
+        }
+        plans.extend(new.into_iter().map(|p| (p, state.clone())));
+    }
+    start(core, plans);
+    if job::vacuum::is_due(core) {
+        job::vacuum::run(core).await?;
+    }
+    if core.committer.checkpoint_due() {
+        core.committer.checkpoint().await?;
+    }
+    Ok(wake_at)
+}
+
+/// Starts plans while places are free, the cheapest and most urgent kinds first.
+fn start(core: &Arc<Core>, mut plans: Vec<(Plan, Arc<StreamState>)>) {
+    let order = |p: &Plan| match p {
+        Plan::Drop { .. } => 0,
+        Plan::Prune { .. } => 1,
+        Plan::Measure { .. } => 2,
+        Plan::Merge { .. } => 3,
+    };
+    plans.sort_by_key(|(p, _)| order(p));
+    let server = core.server();
+    for (plan, state) in plans {
+        let (running, for_rules) = core.jobs.counts();
+        // A drop reads nothing and waits for no place.
+        let free = matches!(plan, Plan::Drop { .. })
+            || running < server.pool_size.max(1) && !(plan.is_for_rules() && for_rules >= server.ttl_jobs_max.max(1));
+        if !free {
+            continue;
+        }
+        if let Some(guard) = core.jobs.begin(core.epoch(), &plan, &state) {
+            let core = core.clone();
+            tokio::spawn(async move { job::run(&core, plan, guard).await });
+        }
+    }
+}
+
+pub fn streams_with_tails(core: &Core) -> Vec<StreamId> {
+    core.live.read().tails().map(|(id, _)| *id).collect()
+}
+
+/// When the stream's tail is to be flushed; `None` without one.
+fn flush_at(core: &Core, stream: StreamId) -> Result<Option<Timestamp>> {
+    let live = core.live.read();
+    let (Some(state), tail) = (live.manifest.stream(stream), live.tail(stream)) else { return Ok(None) };
+    let Some(oldest) = tail.oldest_at() else { return Ok(None) };
+    let settings = core.compiled(&state.def)?.settings.clone();
+    if tail.rows() >= settings.flush_rows || tail.bytes() >= settings.flush_bytes {
+        return Ok(Some(Timestamp::MIN));
+    }
+    let by_age = oldest.saturating_add(settings.flush_after);
+    Ok(Some(first_due(core, state, stream).map_or(by_age, |due| due.min(by_age))))
+}
+
+/// When the first row of the tail comes due by a rule that removes it.
+fn first_due(core: &Core, state: &StreamState, stream: StreamId) -> Option<Timestamp> {
+    let compiled = core.compiled(&state.def).ok()?;
+    if compiled.rules.is_empty() {
+        return None;
+    }
+    let tail = core.live.read().tail(stream);
+    let mut known = core.tail_due.lock();
+    let (upto, due) = known.entry(stream).or_insert((Sn(0), Timestamp::MAX));
+    if *upto > tail.head() || *upto <= state.applied_sn {
+        (*upto, *due) = (state.applied_sn, Timestamp::MAX);
+    }
+    for chunk in tail.chunks().iter().filter(|c| c.sn > *upto) {
+        let rows = match chunk.schema_version == compiled.def.schema_version {
+            true => chunk.rows.clone(),
+            false => upgrade(&chunk.rows, &compiled.def, core.options.compiler.as_ref()).ok()?.0,
+        };
+        let earliest = facts_of(&compiled.rules, &rows).into_iter().filter_map(|f| f.earliest).min();
+        *due = (*due).min(earliest.unwrap_or(Timestamp::MAX));
+    }
+    *upto = tail.head();
+    (*due != Timestamp::MAX).then_some(*due)
+}

@@ -1,0 +1,72 @@
+//! The plain values that decisions are made from, taken from manifest, running jobs and stops.
+
+use crate::{
+    core::Core,
+    observe::Explained,
+    plan::{self, PartView, PartitionView, RuleView, Stops, StreamView},
+    schedule::Stop,
+};
+use ebb_storage::{
+    Error, Result, Timestamp,
+    ids::StreamId,
+    manifest::{StreamState, edit::Timer},
+};
+
+pub fn stream_view(core: &Core, state: &StreamState) -> Result<StreamView> {
+    let compiled = core.compiled(&state.def)?;
+    let rules: Vec<RuleView> = state.def.policy.ttl.iter().map(RuleView::of).collect();
+    let (busy, mut failures) = core.jobs.marks();
+    let mut partitions = Vec::with_capacity(state.partitions.size());
+    for (value, partition) in state.partitions.iter() {
+        let parts = partition.parts.iter().filter_map(|id| state.parts.get(id)).map(|meta| {
+            let failure = failures.remove(&meta.id).map(Box::new);
+            PartView { busy: busy.contains(&meta.id), failure, ..PartView::of(meta, &rules) }
+        });
+        let parts = parts.collect();
+        partitions.push(PartitionView { value: value.clone(), pruned_at: partition.timers.get(&Timer::Prune).copied(), parts });
+    }
+    Ok(StreamView {
+        id: state.def.id,
+        policy_version: state.def.policy_version,
+        schema_version: state.def.schema_version,
+        settings: compiled.settings.clone(),
+        rules,
+        stops: stops_of(core, state.def.id),
+        partitions,
+    })
+}
+
+pub fn stops_of(core: &Core, stream: StreamId) -> Stops {
+    let stops = core.stops.lock();
+    let on = |what| stops.contains(&(what, None)) || stops.contains(&(what, Some(stream)));
+    Stops { merges: on(Stop::Merges), ttl_merges: on(Stop::TtlMerges), moves: on(Stop::Moves) }
+}
+
+pub fn explain(core: &Core, stream: StreamId, at: Timestamp) -> Result<Vec<Explained>> {
+    let state = core.stream(stream)?;
+    let view = stream_view(core, &state)?;
+    let text = |t: String| (!t.is_empty()).then_some(t);
+    let mut lines = Vec::new();
+    for partition in &view.partitions {
+        for part in &partition.parts {
+            let meta = state.parts.get(&part.id).ok_or_else(|| Error::internal("a part of a view is not in its state"))?;
+            for row in plan::explain::explain(meta, part, partition, &view, at) {
+                lines.push(Explained {
+                    part: row.part,
+                    rule: row.rule,
+                    action: row.action,
+                    due_at: row.due_at,
+                    state: row.state.to_string(),
+                    reason: row.reason,
+                    blocked_by: text(row.blocked_by),
+                    since: row.since,
+                    unblock_with: text(row.unblock_with),
+                    next_attempt_at: row.next_attempt_at,
+                    rows: row.rows,
+                    bytes: row.bytes,
+                });
+            }
+        }
+    }
+    Ok(lines)
+}

@@ -1,0 +1,218 @@
+//! A database for tests: a stream of (host, ts, v), a compiler of a few words, a simulated clock.
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+use arrow::{
+    array::{Array, ArrayRef, AsArray, BooleanArray, Int32Array, Int64Array, RecordBatch, StringViewArray, TimestampMicrosecondArray},
+    datatypes::{DataType, Int64Type, TimestampMicrosecondType},
+};
+use ebb_engine::{
+    Clock, Engine, Error, InsertOptions, OpenOptions, Places, Result, Timestamp,
+    expr::{ExprCompiler, RowExpr},
+};
+use ebb_storage::{
+    column_type::ColumnType,
+    ids::{ColumnId, DiskId, Fingerprint, SchemaVersion, StreamId},
+    part::PartReader,
+    rules::{Action, Policy, Rule},
+    stream_def::{ColumnDef, SettingValue, StreamDef, TP_TIME},
+};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+pub const DAY: i64 = 86_400_000_000;
+pub const START: Timestamp = Timestamp(20_000 * DAY);
+
+/// `col`, `col + N days`, `col = 'text'`, `col = N`, `month(col)`.
+pub struct Words;
+
+struct Word {
+    column: String,
+    id: ColumnId,
+    what: What,
+}
+
+enum What {
+    Value,
+    PlusDays(i64),
+    Is(String),
+    Month,
+}
+
+impl ExprCompiler for Words {
+    fn compile(&self, text: &str, def: &StreamDef) -> Result<Arc<dyn RowExpr>> {
+        let text = text.trim();
+        let (column, what) = if let Some(inner) = text.strip_prefix("month(").and_then(|t| t.strip_suffix(')')) {
+            (inner.trim(), What::Month)
+        } else if let Some((column, days)) = text.split_once(" + ") {
+            let n = days.trim_end_matches(" days").parse().map_err(|_| Error::invalid(format!("days in '{text}'")))?;
+            (column, What::PlusDays(n))
+        } else if let Some((column, value)) = text.split_once(" = ") {
+            (column, What::Is(value.trim_matches('\'').to_owned()))
+        } else {
+            (text, What::Value)
+        };
+        let id = match column {
+            TP_TIME => ColumnId::TP_TIME,
+            _ => def.column(column).ok_or_else(|| Error::invalid(format!("no column '{column}'")))?.id,
+        };
+        Ok(Arc::new(Word { column: column.to_owned(), id, what }))
+    }
+}
+
+impl RowExpr for Word {
+    fn evaluate(&self, rows: &RecordBatch) -> Result<ArrayRef> {
+        let column = rows.column_by_name(&self.column).ok_or_else(|| Error::invalid(format!("rows lack '{}'", self.column)))?;
+        Ok(match &self.what {
+            What::Value => column.clone(),
+            What::PlusDays(n) => {
+                let times = column.as_primitive::<TimestampMicrosecondType>();
+                Arc::new(times.unary::<_, TimestampMicrosecondType>(|t| t.saturating_add(n * DAY)))
+            }
+            What::Is(value) => match column.data_type() {
+                DataType::Int64 => {
+                    let value: i64 = value.parse().map_err(|_| Error::invalid(value.clone()))?;
+                    Arc::new(BooleanArray::from_iter(column.as_primitive::<Int64Type>().iter().map(|v| v.map(|v| v == value))))
+                }
+                _ => Arc::new(BooleanArray::from_iter(column.as_string_view().iter().map(|v| v.map(|v| v == value)))),
+            },
+            What::Month => {
+                let times = column.as_primitive::<TimestampMicrosecondType>();
+                Arc::new(Int32Array::from_iter(times.iter().map(|t| t.map(|t| (t / (30 * DAY)) as i32))))
+            }
+        })
+    }
+    fn columns(&self) -> &[ColumnId] {
+        std::slice::from_ref(&self.id)
+    }
+    fn monotone_in(&self) -> Option<ColumnId> {
+        matches!(self.what, What::Value | What::PlusDays(_)).then_some(self.id)
+    }
+}
+
+pub fn column(id: i32, name: &str, ty: ColumnType) -> ColumnDef {
+    ColumnDef {
+        id: ColumnId(id),
+        name: name.to_owned(),
+        ty,
+        nullable: false,
+        default: None,
+        codec: None,
+        ttl: None,
+        comment: String::new(),
+        since: SchemaVersion(1),
+        fill: None,
+    }
+}
+
+pub fn delete(when: &str, only: Option<&str>, fingerprint: u64) -> Rule {
+    Rule { when: when.to_owned(), action: Action::Delete { only: only.map(str::to_owned) }, fingerprint: Fingerprint(fingerprint) }
+}
+
+/// host, ts, v; one partition per 30 days of ts; sorted by host, ts.
+pub fn def(name: &str, rules: Vec<Rule>) -> StreamDef {
+    StreamDef {
+        id: StreamId(0),
+        database: "default".to_owned(),
+        name: name.to_owned(),
+        columns: vec![
+            column(1, "host", ColumnType::String),
+            column(2, "ts", ColumnType::DateTime64(6, None)),
+            column(3, "v", ColumnType::Int64),
+        ],
+        next_column: ColumnId(4),
+        schema_version: SchemaVersion(1),
+        policy_version: 1,
+        partition_by: vec!["month(ts)".to_owned()],
+        order_by: vec!["host".to_owned(), "ts".to_owned()],
+        primary_key: vec!["host".to_owned(), "ts".to_owned()],
+        series_key: Vec::new(),
+        indexes: Vec::new(),
+        policy: Policy { ttl: rules, retention: Vec::new() },
+        settings: BTreeMap::new(),
+        comment: String::new(),
+        created_at: Timestamp(0),
+    }
+}
+
+pub fn with(mut def: StreamDef, name: &str, value: i64) -> StreamDef {
+    let value = if name.starts_with("ttl_only") { SettingValue::Bool(value != 0) } else { SettingValue::Int(value) };
+    def.settings.insert(name.to_owned(), value);
+    def
+}
+
+/// Rows (host, ts, v) as the stream takes them; `_tp_time` is ts.
+pub fn rows(of: &[(&str, i64, i64)]) -> RecordBatch {
+    let schema = def("x", Vec::new()).row_schema();
+    let ts = || TimestampMicrosecondArray::from_iter_values(of.iter().map(|r| r.1));
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(StringViewArray::from_iter_values(of.iter().map(|r| r.0))),
+        Arc::new(ts()),
+        Arc::new(Int64Array::from_iter_values(of.iter().map(|r| r.2))),
+        Arc::new(ts().with_timezone("UTC")),
+    ];
+    RecordBatch::try_new(schema, columns).unwrap()
+}
+
+pub fn v1() -> InsertOptions {
+    InsertOptions { schema_version: SchemaVersion(1), key: None }
+}
+
+pub fn options(dir: &Path, clock: Clock, background: bool) -> OpenOptions {
+    OpenOptions { dir: dir.to_owned(), clock, compiler: Arc::new(Words), settings: BTreeMap::new(), background }
+}
+
+pub async fn open(dir: &Path) -> Arc<Engine> {
+    Engine::open(options(dir, Clock::simulated(START), false)).await.unwrap()
+}
+
+/// (v, sn) of all rows that main's head sees, sorted.
+pub async fn read(engine: &Engine, stream: StreamId) -> Vec<(i64, i64)> {
+    let view = engine.read();
+    let Some(s) = view.stream(stream) else { return Vec::new() };
+    let mut out = Vec::new();
+    for part in &s.parts {
+        let reader = PartReader::open(part.store.as_ref(), &part.key, &part.meta).await.unwrap();
+        let mut at = 0u32;
+        for batch in reader.read((0..reader.row_groups()).collect(), None, 1000).unwrap() {
+            let batch = batch.unwrap();
+            let v = batch.column_by_name("v").unwrap().as_primitive::<Int64Type>().clone();
+            let sn = batch.column_by_name("_tp_sn").unwrap().as_primitive::<Int64Type>().clone();
+            for i in 0..batch.num_rows() {
+                if part.hidden.as_ref().is_none_or(|h| !h.0.contains(at)) {
+                    out.push((v.value(i), part.sn_of_record.map_or(sn.value(i), |s| s.0 as i64)));
+                }
+                at += 1;
+            }
+        }
+    }
+    for tail in &s.tail {
+        let v = tail.rows.column_by_name("v").unwrap().as_primitive::<Int64Type>().clone();
+        let sns = tail.sn_column();
+        let sns = sns.as_primitive::<Int64Type>();
+        out.extend((0..v.len()).map(|i| (v.value(i), sns.value(i))));
+    }
+    out.sort_unstable();
+    out
+}
+
+/// v of all rows, sorted.
+pub async fn values(engine: &Engine, stream: StreamId) -> Vec<i64> {
+    read(engine, stream).await.into_iter().map(|(v, _)| v).collect()
+}
+
+pub fn parts(engine: &Engine, stream: StreamId) -> usize {
+    engine.read().stream(stream).map_or(0, |s| s.parts.len())
+}
+
+/// Files of parts on the default disk.
+pub fn files(dir: &Path) -> usize {
+    fn walk(dir: &Path) -> usize {
+        let Ok(entries) = std::fs::read_dir(dir) else { return 0 };
+        entries
+            .flatten()
+            .map(|e| if e.path().is_dir() { walk(&e.path()) } else { usize::from(e.path().extension().is_some_and(|x| x == "parquet")) })
+            .sum()
+    }
+    walk(dir)
+}
+
+pub fn _unused(_: Places, _: DiskId) {}

@@ -5,6 +5,7 @@
 
 pub mod clock;
 mod convert;
+mod interval;
 mod rewrite;
 mod scalar;
 mod time_arithmetic;
@@ -15,6 +16,7 @@ mod times;
 mod top_k;
 
 pub use clock::StatementTime;
+pub use convert::type_name;
 pub use rewrite::{rewrite_expr, rewrite_query, rewritten_names};
 
 use datafusion::{execution::FunctionRegistry, logical_expr::ScalarUDF};
@@ -36,6 +38,8 @@ pub fn register(registry: &mut dyn FunctionRegistry) -> datafusion::error::Resul
     for f in scalars() {
         registry.register_udf(Arc::new(f))?;
     }
+    registry.register_udf(Arc::new(interval::function()))?;
+    registry.register_expr_planner(Arc::new(interval::IntervalPlanner::new()))?;
     registry.register_udaf(Arc::new(top_k::function()))?;
     Ok(())
 }

@@ -11,6 +11,7 @@ pub mod copy;
 pub mod database;
 pub mod dialect;
 pub mod error;
+pub mod expr;
 pub mod format;
 pub mod functions;
 pub mod nearest;
@@ -19,6 +20,7 @@ pub mod parse;
 pub mod session;
 pub mod sqlstate;
 pub mod statement;
+pub mod types;
 pub mod wire;
 
 pub use config::Config;

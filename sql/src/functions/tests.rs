@@ -216,3 +216,16 @@ async fn columns_keep_the_names_they_were_written_with() {
     rewrite_query(query);
     assert_eq!(query.to_string(), "SELECT count(1) FILTER (WHERE a > 1) AS \"count_if(a > 1)\", b FROM t");
 }
+
+#[tokio::test]
+async fn intervals_times_numbers() {
+    check(&[
+        ("timestamp '2024-01-01 00:00:00' + interval '1 day' * 2", "2024-01-03T00:00:00"),
+        ("timestamp '2024-01-01 00:00:00' + arrow_cast(2, 'UInt8') * interval '1 month'", "2024-03-01T00:00:00"),
+        ("date '2024-01-31' + interval '1 month'", "2024-02-29"),
+    ])
+    .await;
+    assert!(try_eval("interval '1 month' * 9223372036854775807").await.unwrap_err().contains("out of range"));
+    // Far times are an error, not a panic.
+    assert!(try_eval("timestamp '2262-01-01 00:00:00' + interval '300000 years'").await.unwrap_err().contains("out of range"));
+}

@@ -1,0 +1,317 @@
+//! Expressions of stream definitions: compiled for the engine, checked for the binder.
+//!
+//! An expression sees a stream's stored columns and `_tp_time`. It is planned by DataFusion with the language's functions; its identity
+//! is that of the plan with column ids in place of names, so that neither a RENAME nor other spacing makes a rule a new one.
+
+use crate::{Error, Result, functions, nearest, parse, sqlstate};
+use arrow::{
+    array::{Array, ArrayRef, AsArray, BooleanArray},
+    compute::cast,
+    datatypes::{DataType, Field, Schema},
+    record_batch::RecordBatch,
+};
+use datafusion::{
+    common::{
+        Column, DFSchema,
+        tree_node::{Transformed, TreeNode, TreeNodeRecursion},
+    },
+    execution::{SessionState, SessionStateBuilder},
+    logical_expr::{Expr, ExprSchemable, Operator, Volatility},
+    physical_plan::PhysicalExpr,
+    prelude::SessionConfig,
+    sql::sqlparser::ast::{self, ExprWithAlias},
+};
+use ebb_engine::expr::{ExprCompiler, RowExpr};
+use ebb_storage::{
+    ids::{ColumnId, Fingerprint},
+    stream_def::{StreamDef, TP_SN, TP_TIME},
+};
+use std::{fmt, sync::Arc};
+
+/// Plans expressions of definitions. Cheap to clone.
+#[derive(Clone)]
+pub struct Compiler {
+    state: Arc<SessionState>,
+}
+
+/// What binding an expression found out.
+#[derive(Debug, Clone)]
+pub struct Bound {
+    pub expr: Expr,
+    pub ty: DataType,
+    pub nullable: bool,
+    /// In the order of the stream's columns.
+    pub columns: Vec<ColumnId>,
+    pub volatility: Volatility,
+    pub has_aggregate: bool,
+    pub has_window: bool,
+    pub has_subquery: bool,
+}
+
+impl Default for Compiler {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Compiler {
+    pub fn new() -> Self {
+        let mut state =
+            SessionStateBuilder::new().with_config(SessionConfig::new().with_target_partitions(1)).with_default_features().build();
+        functions::register(&mut state).expect("names of functions are legal");
+        Self { state: Arc::new(state) }
+    }
+
+    /// `text` over the columns of `def`.
+    ///
+    /// # Errors
+    /// For what does not parse or plan; unknown columns and functions with the nearest known one.
+    pub fn bind(&self, text: &str, def: &StreamDef) -> Result<Bound> {
+        self.bind_ast(*parse::parse_expression(text)?.ast, def)
+    }
+
+    pub fn bind_ast(&self, mut tree: ast::Expr, def: &StreamDef) -> Result<Bound> {
+        refuse_alias_columns(&tree, def)?;
+        functions::rewrite_expr(&mut tree);
+        let schema = schema_of(def)?;
+        let with_alias = ExprWithAlias { expr: tree, alias: None };
+        let expr = self.state.create_logical_expr_from_sql_expr(with_alias, &schema).map_err(|e| self.explain(e.into(), def))?;
+        let (ty, nullable) = (expr.get_type(&schema)?, expr.nullable(&schema)?);
+        let mut bound = Bound {
+            ty,
+            nullable,
+            columns: Vec::new(),
+            volatility: Volatility::Immutable,
+            has_aggregate: false,
+            has_window: false,
+            has_subquery: false,
+            expr,
+        };
+        let names = bound.expr.column_refs();
+        let named = |name: &str| names.iter().any(|c| c.name == name);
+        bound.columns = def.stored().filter(|c| named(&c.name)).map(|c| c.id).collect();
+        if named(TP_TIME) {
+            bound.columns.push(ColumnId::TP_TIME);
+        }
+        let (mut volatility, mut aggregate, mut window, mut subquery) = (Volatility::Immutable, false, false, false);
+        bound.expr.apply(|e| {
+            match e {
+                Expr::ScalarFunction(f) => volatility = volatility.max(f.func.signature().volatility),
+                Expr::AggregateFunction(_) => aggregate = true,
+                Expr::WindowFunction(_) => window = true,
+                Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_) => subquery = true,
+                _ => {}
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        (bound.volatility, bound.has_aggregate, bound.has_window, bound.has_subquery) = (volatility, aggregate, window, subquery);
+        Ok(bound)
+    }
+
+    /// An unknown name with the nearest known one.
+    fn explain(&self, e: Error, def: &StreamDef) -> Error {
+        let quoted = e.message().split(['\'', '"']).nth(1).map(str::to_owned);
+        match (e.sqlstate(), quoted) {
+            (sqlstate::UNDEFINED_COLUMN, _) => {
+                let word = unknown_column(e.message(), def).unwrap_or_default();
+                let names = def.stored().map(|c| c.name.as_str()).chain([TP_TIME]);
+                let near = nearest::did_you_mean(&word, names);
+                let what = if word == TP_SN {
+                    format!("{TP_SN} cannot be used here")
+                } else {
+                    format!("column '{word}' does not exist in {}{near}", def.full_name())
+                };
+                Error::invalid(what).with_sqlstate(sqlstate::UNDEFINED_COLUMN)
+            }
+            (sqlstate::UNDEFINED_FUNCTION, Some(word)) => {
+                let near = nearest::did_you_mean(&word, self.function_names().iter().map(String::as_str));
+                Error::invalid(format!("function '{word}' does not exist{near}")).with_sqlstate(sqlstate::UNDEFINED_FUNCTION)
+            }
+            _ => e,
+        }
+    }
+
+    /// Every function that can be called.
+    pub fn function_names(&self) -> Vec<String> {
+        let state = &self.state;
+        let known = state.scalar_functions().keys().chain(state.aggregate_functions().keys()).chain(state.window_functions().keys());
+        known.cloned().chain(functions::rewritten_names().map(str::to_owned)).collect()
+    }
+
+    /// What the expression is, whatever it is called or how it is written: columns by id.
+    pub fn identity(&self, bound: &Bound, def: &StreamDef) -> Result<String> {
+        let id_of = |name: &str| match name {
+            TP_TIME => Some(ColumnId::TP_TIME),
+            _ => def.column(name).map(|c| c.id),
+        };
+        let by_id = bound.expr.clone().transform(|e| {
+            Ok(match e {
+                Expr::Column(c) => {
+                    let name = id_of(&c.name).map_or(c.name, |id| format!("#{id}"));
+                    Transformed::yes(Expr::Column(Column::from_name(name)))
+                }
+                other => Transformed::no(other),
+            })
+        })?;
+        Ok(by_id.data.to_string())
+    }
+
+    fn physical(&self, bound: &Bound, def: &StreamDef) -> Result<Compiled> {
+        let row_schema = def.row_schema();
+        let fields: Vec<Field> =
+            row_schema.fields().iter().filter(|f| bound.columns.contains(&id_in(f, def))).map(|f| f.as_ref().clone()).collect();
+        let schema = Schema::new(fields);
+        let df_schema = DFSchema::try_from(schema.clone())?;
+        let expr = self.state.create_physical_expr(bound.expr.clone(), &df_schema)?;
+        let column = match &bound.expr {
+            Expr::Column(c) => Some(c.name.clone()),
+            _ => None,
+        };
+        Ok(Compiled {
+            expr,
+            schema: Arc::new(schema),
+            columns: bound.columns.clone(),
+            monotone: monotone(&bound.expr, def),
+            column,
+            condition: false,
+        })
+    }
+}
+
+/// A hash of what makes a rule itself.
+pub fn fingerprint(identities: &[&str]) -> Fingerprint {
+    let mut hash = xxhash_rust::xxh3::Xxh3::new();
+    for part in identities {
+        hash.update(&(part.len() as u64).to_le_bytes());
+        hash.update(part.as_bytes());
+    }
+    Fingerprint(hash.digest())
+}
+
+fn id_in(field: &Field, def: &StreamDef) -> ColumnId {
+    match field.name().as_str() {
+        TP_TIME => ColumnId::TP_TIME,
+        name => def.column(name).map_or(ColumnId(0), |c| c.id),
+    }
+}
+
+fn schema_of(def: &StreamDef) -> Result<DFSchema> {
+    Ok(DFSchema::try_from(def.row_schema().as_ref().clone())?)
+}
+
+/// Stored texts hold no ALIAS columns: they are computed on reading and stored nowhere.
+fn refuse_alias_columns(tree: &ast::Expr, def: &StreamDef) -> Result<()> {
+    let mut found = None;
+    let _ = ast::visit_expressions(tree, |e| {
+        if let ast::Expr::Identifier(i) = e {
+            let name = if i.quote_style.is_some() { i.value.clone() } else { i.value.to_lowercase() };
+            if def.column(&name).is_some_and(|c| c.is_alias()) {
+                found = Some(name);
+                return std::ops::ControlFlow::Break(());
+            }
+        }
+        std::ops::ControlFlow::Continue(())
+    });
+    match found {
+        Some(name) => Err(Error::invalid(format!("column '{name}' is an ALIAS: it is computed on reading and cannot be used here"))),
+        None => Ok(()),
+    }
+}
+
+/// DataFusion's message begins with the name it did not find.
+fn unknown_column(message: &str, def: &StreamDef) -> Option<String> {
+    let rest = message.split("No field named ").nth(1)?;
+    let word: String = rest.trim_start_matches('"').chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+    def.column(&word).is_none().then_some(word)
+}
+
+/// The column that bounds the value, where the value never falls as the column rises: the column itself, plus a constant interval, in
+/// the start of a unit.
+fn monotone(expr: &Expr, def: &StreamDef) -> Option<ColumnId> {
+    match expr {
+        Expr::Column(c) if c.name == TP_TIME => Some(ColumnId::TP_TIME),
+        Expr::Column(c) => def.column(&c.name).filter(|c| !c.nullable && c.ty.is_time()).map(|c| c.id),
+        Expr::BinaryExpr(b) if matches!(b.op, Operator::Plus | Operator::Minus) && matches!(*b.right, Expr::Literal(..)) => {
+            monotone(&b.left, def)
+        }
+        _ => None,
+    }
+}
+
+struct Compiled {
+    expr: Arc<dyn PhysicalExpr>,
+    schema: Arc<Schema>,
+    columns: Vec<ColumnId>,
+    monotone: Option<ColumnId>,
+    /// The expression is just this column.
+    column: Option<String>,
+    /// NULL counts as false.
+    condition: bool,
+}
+
+impl RowExpr for Compiled {
+    fn evaluate(&self, rows: &RecordBatch) -> ebb_storage::Result<ArrayRef> {
+        let column = |name: &str| {
+            let found = rows.column_by_name(name).cloned();
+            found.ok_or_else(|| ebb_storage::Error::internal(format!("column '{name}' is missing where an expression needs it")))
+        };
+        if let Some(name) = &self.column
+            && !self.condition
+        {
+            return column(name);
+        }
+        let mut arrays = Vec::with_capacity(self.schema.fields().len());
+        for field in self.schema.fields() {
+            let array = column(field.name())?;
+            arrays.push(if array.data_type() == field.data_type() { array } else { cast(&array, field.data_type())? });
+        }
+        let options = arrow::record_batch::RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
+        let batch = RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)?;
+        let value = self.expr.evaluate(&batch).and_then(|v| v.into_array(rows.num_rows()));
+        let value = value.map_err(|e| ebb_storage::Error::invalid(Error::from(e).message()))?;
+        match self.condition {
+            true => Ok(false_for_null(&value)?),
+            false => Ok(value),
+        }
+    }
+
+    fn columns(&self) -> &[ColumnId] {
+        &self.columns
+    }
+
+    fn monotone_in(&self) -> Option<ColumnId> {
+        self.monotone
+    }
+}
+
+fn false_for_null(value: &ArrayRef) -> ebb_storage::Result<ArrayRef> {
+    let value = cast(value, &DataType::Boolean)?;
+    let value = value.as_boolean();
+    Ok(match value.nulls() {
+        None => Arc::new(value.clone()),
+        Some(nulls) => Arc::new(BooleanArray::new(value.values() & nulls.inner(), None)),
+    })
+}
+
+impl fmt::Debug for Compiled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.expr.fmt(f)
+    }
+}
+
+impl ExprCompiler for Compiler {
+    fn compile(&self, text: &str, def: &StreamDef) -> ebb_storage::Result<Arc<dyn RowExpr>> {
+        let compile = || -> Result<Compiled> {
+            let bound = self.bind(text, def)?;
+            let mut compiled = self.physical(&bound, def)?;
+            compiled.condition = bound.ty == DataType::Boolean;
+            Ok(compiled)
+        };
+        let compiled =
+            compile().map_err(|e| ebb_storage::Error::new(e.kind(), format!("{}: '{text}': {}", def.full_name(), e.message())))?;
+        Ok(Arc::new(compiled))
+    }
+}
+
+#[cfg(test)]
+mod tests;

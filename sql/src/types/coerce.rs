@@ -1,0 +1,213 @@
+//! Arrow arrays of any type into the array that a column carries.
+
+use super::{Refused, parse_text};
+use arrow::{
+    array::{Array, ArrayRef, AsArray, ListArray, MapArray, PrimitiveArray, StringArray, StringViewArray, StructArray},
+    compute::{CastOptions, cast, cast_with_options},
+    datatypes::{DataType, TimeUnit, TimestampMicrosecondType, TimestampNanosecondType},
+    util::display::{ArrayFormatter, FormatOptions},
+};
+use ebb_storage::{column_type::ColumnType, stream_def::ColumnDef};
+use std::sync::Arc;
+
+/// `array` as values of `column`: exact types pass untouched, others are cast with every loss refused.
+///
+/// Text columns take dictionaries of texts as they are: they are cheaper to sort and write.
+///
+/// # Errors
+/// The first row that does not fit, with the column and the value.
+pub fn coerce(array: &ArrayRef, column: &ColumnDef) -> Result<ArrayRef, Refused> {
+    if !column.nullable
+        && let Some(nulls) = array.logical_nulls()
+        && let Some(row) = (0..array.len()).find(|i| nulls.is_null(*i))
+    {
+        return Err(Refused::null(row, &column.name));
+    }
+    value(array, &column.ty, &column.name)
+}
+
+fn value(array: &ArrayRef, ty: &ColumnType, name: &str) -> Result<ArrayRef, Refused> {
+    let ty = ty.plain();
+    let target = ty.arrow();
+    match ty {
+        ColumnType::Array(element, nullable) if is_list(array.data_type()) => return list(array, element, *nullable, name),
+        ColumnType::Map(key, item, nullable) if matches!(array.data_type(), DataType::Map(..)) => {
+            return map(array, key, item, *nullable, name);
+        }
+        _ => {}
+    }
+    if is_text(array.data_type()) {
+        // Plain texts need no check.
+        if *ty == ColumnType::String {
+            return match array.data_type() {
+                DataType::Utf8View | DataType::Dictionary(..) => Ok(array.clone()),
+                _ => cast(array, &target).map_err(|e| Refused::value(0, name, "text", e)),
+            };
+        }
+        let texts = cast(array, &DataType::Utf8).map_err(|e| Refused::value(0, name, "text", e))?;
+        let texts = texts.as_string::<i32>();
+        return parse_text(texts.iter(), ty, name);
+    }
+    if ty.is_text() {
+        let shown = texts_of(array);
+        return match ty {
+            ColumnType::String => Ok(Arc::new(StringViewArray::from_iter(shown.iter()))),
+            ColumnType::Enum { labels, .. } => {
+                // Numbers stand for their labels.
+                let by_number = shown.iter().map(|n| {
+                    n.and_then(|n| {
+                        n.parse::<i16>().ok().and_then(|n| labels.iter().find(|(_, m)| *m == n)).map_or(Some(n), |(l, _)| Some(l))
+                    })
+                });
+                parse_text(by_number, ty, name)
+            }
+            _ => parse_text(shown.iter(), ty, name),
+        };
+    }
+    let array = match (array.data_type(), &target) {
+        (from, to) if from == to => array.clone(),
+        // A number is no time and a time no number: seconds, milliseconds and days would be guessed.
+        (from, DataType::Timestamp(..) | DataType::Date32) if from.is_numeric() => {
+            return Err(first_value(array, |row, v| {
+                Refused::value(row, name, v, format_args!("{ty}: write a time, or use to_datetime(seconds)"))
+            }));
+        }
+        _ => checked_cast(array, &target, ty, name)?,
+    };
+    Ok(cut(array, ty))
+}
+
+fn is_text(t: &DataType) -> bool {
+    match t {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
+        DataType::Dictionary(_, v) => is_text(v),
+        _ => false,
+    }
+}
+
+fn is_list(t: &DataType) -> bool {
+    matches!(t, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) | DataType::ListView(_))
+}
+
+/// Refuses the row whose value the cast would lose.
+fn checked_cast(array: &ArrayRef, target: &DataType, ty: &ColumnType, name: &str) -> Result<ArrayRef, Refused> {
+    let lossy = CastOptions { safe: true, ..CastOptions::default() };
+    let out = cast_with_options(array, target, &lossy).map_err(|_| {
+        first_value(array, |row, v| {
+            Refused::new(
+                row,
+                crate::sqlstate::DATATYPE_MISMATCH,
+                format!("column '{name}' is {ty} and does not take {v} of type {}", crate::functions::type_name(array.data_type())),
+            )
+        })
+    })?;
+    // A value that became NULL did not fit; a fraction that was cut was not whole.
+    let lost = |row: usize| array.is_valid(row) && out.is_null(row);
+    let nulls = out.null_count() > array.logical_nulls().map_or(0, |n| n.null_count());
+    if nulls && let Some(row) = (0..array.len()).find(|r| lost(*r)) {
+        return Err(Refused::range(row, name, &text_of(array, row), ty));
+    }
+    if target.is_integer()
+        && (array.data_type().is_floating() || matches!(array.data_type(), DataType::Decimal128(..) | DataType::Decimal256(..)))
+    {
+        // Rounded as PostgreSQL rounds: to the nearest, halves to even.
+        let rounded = round_half_even(array, target);
+        return rounded.ok_or_else(|| first_value(array, |row, v| Refused::range(row, name, v, ty)));
+    }
+    Ok(out)
+}
+
+fn round_half_even(array: &ArrayRef, target: &DataType) -> Option<ArrayRef> {
+    let floats = cast(array, &DataType::Float64).ok()?;
+    let floats = floats.as_primitive::<arrow::datatypes::Float64Type>();
+    let rounded: PrimitiveArray<arrow::datatypes::Float64Type> = floats.unary(f64::round_ties_even);
+    let out = cast(&rounded, target).ok()?;
+    (out.null_count() == rounded.null_count()).then_some(out)
+}
+
+fn text_of(array: &ArrayRef, row: usize) -> String {
+    let options = FormatOptions::default();
+    ArrayFormatter::try_new(array, &options).map_or_else(|_| "?".to_owned(), |f| f.value(row).to_string())
+}
+
+fn first_value(array: &ArrayRef, refuse: impl FnOnce(usize, &str) -> Refused) -> Refused {
+    let row = (0..array.len()).find(|r| array.is_valid(*r)).unwrap_or(0);
+    let shown = if array.is_empty() { "a value".to_owned() } else { text_of(array, row) };
+    refuse(row, &shown)
+}
+
+fn texts_of(array: &ArrayRef) -> StringArray {
+    let options = FormatOptions::default();
+    match ArrayFormatter::try_new(array, &options) {
+        Ok(f) => (0..array.len()).map(|i| array.is_valid(i).then(|| f.value(i).to_string())).collect(),
+        Err(_) => StringArray::new_null(array.len()),
+    }
+}
+
+/// Cuts times to the declared precision, toward the past.
+pub(super) fn cut(array: ArrayRef, ty: &ColumnType) -> ArrayRef {
+    let digits = match ty {
+        ColumnType::DateTime(_) => 0,
+        ColumnType::DateTime64(digits, _) => *digits,
+        _ => return array,
+    };
+    let floor = |unit: i64| move |v: i64| v.div_euclid(unit).saturating_mul(unit);
+    match array.data_type() {
+        DataType::Timestamp(TimeUnit::Microsecond, zone) if digits < 6 => {
+            let unit = 10i64.pow(6 - u32::from(digits));
+            let times = array.as_primitive::<TimestampMicrosecondType>();
+            if times.values().iter().all(|v| v % unit == 0) {
+                return array;
+            }
+            let out: PrimitiveArray<TimestampMicrosecondType> = times.unary(floor(unit));
+            Arc::new(out.with_timezone_opt(zone.clone()))
+        }
+        DataType::Timestamp(TimeUnit::Nanosecond, zone) if digits < 9 => {
+            let unit = 10i64.pow(9 - u32::from(digits));
+            let out: PrimitiveArray<TimestampNanosecondType> = array.as_primitive::<TimestampNanosecondType>().unary(floor(unit));
+            Arc::new(out.with_timezone_opt(zone.clone()))
+        }
+        _ => array,
+    }
+}
+
+fn list(array: &ArrayRef, element: &ColumnType, nullable: bool, name: &str) -> Result<ArrayRef, Refused> {
+    let DataType::List(field) = ColumnType::Array(Box::new(element.clone()), nullable).arrow() else {
+        return Err(Refused::value(0, name, "array", "array"));
+    };
+    let plain = match array.data_type() {
+        DataType::List(_) => array.clone(),
+        DataType::LargeList(f) | DataType::FixedSizeList(f, _) | DataType::ListView(f) => {
+            cast(array, &DataType::List(f.clone())).map_err(|e| Refused::value(0, name, "array", e))?
+        }
+        _ => array.clone(),
+    };
+    let lists = plain.as_list::<i32>();
+    let values = inner(lists.values(), element, nullable, name)?;
+    Ok(Arc::new(ListArray::new(field, lists.offsets().clone(), values, lists.nulls().cloned())))
+}
+
+/// Elements of lists and maps; their row is the element's.
+fn inner(values: &ArrayRef, ty: &ColumnType, nullable: bool, name: &str) -> Result<ArrayRef, Refused> {
+    if !nullable && let Some(row) = (0..values.len()).find(|i| values.is_null(*i)) {
+        return Err(Refused::null(row, name));
+    }
+    let out = value(values, ty, name)?;
+    // Inside, texts are views: dictionaries are for whole columns.
+    cast(&out, &ty.arrow()).map_err(|e| Refused::value(0, name, "element", e))
+}
+
+fn map(array: &ArrayRef, key: &ColumnType, item: &ColumnType, nullable: bool, name: &str) -> Result<ArrayRef, Refused> {
+    let DataType::Map(field, sorted) = ColumnType::Map(Box::new(key.clone()), Box::new(item.clone()), nullable).arrow() else {
+        return Err(Refused::value(0, name, "map", "map"));
+    };
+    let DataType::Struct(fields) = field.data_type().clone() else { return Err(Refused::value(0, name, "map", "map")) };
+    let maps: &MapArray = array.as_map();
+    let keys = inner(maps.keys(), key, false, name)?;
+    let values = inner(maps.values(), item, nullable, name)?;
+    let entries = StructArray::new(fields, vec![keys, values], None);
+    Ok(Arc::new(MapArray::new(field, maps.offsets().clone(), entries, maps.nulls().cloned(), sorted)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -70,6 +70,11 @@ impl Engine {
         crate::schedule::views::explain(&self.core, stream, at)
     }
 
+    /// Tells of every change of what readers see.
+    pub fn changes(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.core.live.changes()
+    }
+
     pub fn running(&self) -> Vec<RunningJob> {
         self.core.jobs.running()
     }

@@ -71,6 +71,10 @@ pub fn plan(stream: &StreamView, now: Timestamp) -> Planned {
     for partition in &stream.partitions {
         let mut due = Vec::new();
         for part in &partition.parts {
+            // What failed may be merged again from then on, whatever its rules say.
+            if let Some(at) = part.backing_off(now) {
+                wake.consider(at);
+            }
             // The common case first: nothing of the part is due and nothing is unknown.
             if !part.unmeasured && part.first_due > now && part.whole_due > now {
                 wake.consider(if stream.settings.only_drop_parts { part.whole_due } else { part.first_due });

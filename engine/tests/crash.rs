@@ -1,0 +1,128 @@
+//! Power goes at every changing call, the call done or not, also while opening again: what was acknowledged is there once, the rest
+//! whole or not at all, and what is stored is what the manifest names.
+
+mod support;
+
+use ebb_engine::{Clock, Disk, Engine, OpenOptions, Places, Result};
+use ebb_storage::{
+    ids::{DatabaseId, DiskId, StreamId},
+    testkit::{
+        crash_store::{CrashDisk, Unsynced},
+        power::Cut,
+    },
+};
+use futures::TryStreamExt;
+use std::{path::Path, sync::Arc};
+use support::*;
+
+async fn open_on(machine: &CrashDisk) -> Result<Arc<Engine>> {
+    let options: OpenOptions = options(Path::new("nowhere"), Clock::simulated(START), false);
+    let disk = Disk { id: DiskId::DEFAULT, name: "default".into(), store: machine.store("data") };
+    let places =
+        Places { database: DatabaseId("d".to_owned()), meta: machine.store("meta"), log: machine.log(), disks: vec![disk], dir: None };
+    Engine::open_at(options, places).await
+}
+
+const STEPS: usize = 10;
+
+async fn step(e: &Engine, s: &mut StreamId, n: usize) -> Result<()> {
+    let row = |v: i64| ("a", START.0 + v, v);
+    match n {
+        0 => *s = e.create_stream(def("s", vec![delete("ts + 10 days", None, 1)]), true).await?,
+        1 => _ = e.insert(*s, vec![rows(&[row(1), ("b", START.0 + 31 * DAY, 2)])], v1()).await?,
+        2 => {
+            let mut staged = e.stage(*s, v1()).await?;
+            staged.push(rows(&[row(3), ("c", START.0 + 31 * DAY, 4)])).await?;
+            staged.finish().await?;
+        }
+        3 => e.flush(None).await?,
+        4 => _ = e.insert(*s, vec![rows(&[row(5)])], v1()).await?,
+        5 => _ = e.optimize(*s, None, true).await?,
+        6 => {
+            let mut t = e.transaction();
+            t.insert(*s, vec![rows(&[row(6)])], v1()).await?;
+            t.insert(*s, vec![rows(&[row(7)])], v1()).await?;
+            t.commit().await?;
+        }
+        7 => _ = e.truncate(*s).await?,
+        8 => _ = e.insert(*s, vec![rows(&[row(8), ("a", START.0 - 5 * DAY, 9), ("a", START.0 - 20 * DAY, 10)])], v1()).await?,
+        _ => e.settle(None).await?,
+    }
+    Ok(())
+}
+
+/// Rows after each step.
+fn state(after: usize) -> Vec<i64> {
+    match after {
+        0 => vec![],
+        1 => vec![1, 2],
+        2 | 3 => vec![1, 2, 3, 4],
+        4 | 5 => vec![1, 2, 3, 4, 5],
+        6 => vec![1, 2, 3, 4, 5, 6, 7],
+        7 => vec![],
+        8 => vec![8, 9, 10],
+        _ => vec![8, 9],
+    }
+}
+
+/// Does the steps until one fails; how many were acknowledged.
+async fn work(e: &Engine, s: &mut StreamId) -> usize {
+    for n in 0..STEPS {
+        if step(e, s, n).await.is_err() {
+            return n;
+        }
+    }
+    STEPS
+}
+
+async fn verify(machine: &CrashDisk, e: &Engine, acknowledged: usize, at: &str) {
+    let s = e.read().streams().next().map(|s| s.def.id);
+    let Some(s) = s else {
+        assert_eq!(acknowledged, 0, "{at}: the stream is gone");
+        return;
+    };
+    let found = values(e, s).await;
+    let before = if acknowledged == 0 { vec![] } else { state(acknowledged - 1) };
+    let allowed = [before, state(acknowledged.min(STEPS - 1))];
+    assert!(allowed.contains(&found), "{at}: after {acknowledged} steps there is {found:?}");
+    e.settle(None).await.unwrap();
+    let settled: Vec<i64> = found.iter().copied().filter(|v| *v != 10).collect();
+    assert_eq!(values(e, s).await, settled, "{at}: settling changed what is read");
+    let next = e.insert(s, vec![rows(&[("z", START.0, 99)])], v1()).await.unwrap();
+    let sns = read(e, s).await;
+    assert_eq!(sns.iter().filter(|(_, sn)| *sn == next.sn.0 as i64).count(), 1, "{at}: the sn is new");
+    let listed: Vec<_> = machine.store("data").list(None).try_collect().await.unwrap();
+    let named: usize = e.manifest().streams().map(|s| s.parts.size()).sum();
+    assert_eq!(listed.len(), named, "{at}: what is stored is what the manifest names");
+    assert_eq!(ebb_storage::manifest::invariants::violations(&e.manifest()), Vec::<String>::new(), "{at}");
+}
+
+/// proves T14, F7, F9, F10, F12, F16; I9, I11
+#[tokio::test]
+async fn power_goes_at_every_changing_call() {
+    let machine = CrashDisk::default();
+    let e = open_on(&machine).await.unwrap();
+    assert_eq!(work(&e, &mut StreamId::default()).await, STEPS);
+    drop(e);
+    let calls = machine.power.calls();
+    assert!(calls > 20, "{calls}");
+    for k in 1..=calls {
+        for cut in [Cut::NotApplied, Cut::AppliedNotAcknowledged] {
+            let unsynced = [Unsynced::Lost, Unsynced::Torn, Unsynced::Kept][k as usize % 3];
+            let machine = CrashDisk::default();
+            machine.power.cut_at(k, cut);
+            let mut acknowledged = 0;
+            if let Ok(e) = open_on(&machine).await {
+                acknowledged = work(&e, &mut StreamId::default()).await;
+            }
+            // Power goes again while opening, and then no more.
+            let again = machine.reopen(unsynced);
+            again.power.cut_at(1 + k % 4, cut);
+            let _ = open_on(&again).await;
+            let last = again.reopen(unsynced);
+            let at = format!("call {k}, {cut:?}, {unsynced:?}");
+            let e = open_on(&last).await.unwrap_or_else(|e| panic!("{at}: {e}"));
+            verify(&last, &e, acknowledged, &at).await;
+        }
+    }
+}

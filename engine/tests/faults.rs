@@ -1,0 +1,201 @@
+//! Full disks, failing parts, many inserters, changing columns, work in the background.
+
+mod support;
+
+use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
+use arrow::datatypes::Int64Type;
+use ebb_engine::{Clock, Disk, Engine, ErrorKind, InsertOptions, Places};
+use ebb_storage::{
+    column_type::ColumnType,
+    ids::{ColumnId, DatabaseId, DiskId, SchemaVersion, StreamId},
+    interval::Interval,
+    part::PartReader,
+    stream_def::StreamDef,
+    testkit::{
+        crash_store::CrashDisk,
+        fault_log::FaultLog,
+        fault_store::{Fault, FaultStore, Op},
+    },
+};
+use std::{path::Path, sync::Arc};
+use support::*;
+
+async fn open_over(store: Arc<dyn object_store::ObjectStore>, log: Arc<dyn ebb_storage::log::LogDir>, machine: &CrashDisk) -> Arc<Engine> {
+    let disk = Disk { id: DiskId::DEFAULT, name: "default".into(), store };
+    let places = Places { database: DatabaseId("d".to_owned()), meta: machine.store("meta"), log, disks: vec![disk], dir: None };
+    Engine::open_at(options(Path::new("nowhere"), Clock::simulated(START), false), places).await.unwrap()
+}
+
+/// A full disk refuses inserts and says so; reads go on; numbers stay dense when space is back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_log_disk_refuses_and_recovers() {
+    let machine = CrashDisk::default();
+    let log = FaultLog::over(machine.log());
+    let e = open_over(machine.store("data"), Arc::new(log.clone()), &machine).await;
+    let s = e.create_stream(def("s", vec![]), false).await.unwrap();
+    e.insert(s, vec![rows(&[("a", START.0, 1)])], v1()).await.unwrap();
+    for round in 0..5 {
+        log.fail_write(std::io::ErrorKind::StorageFull);
+        let many: Vec<_> = (0..8)
+            .map(|i| {
+                let e = e.clone();
+                tokio::spawn(async move { e.insert(s, vec![rows(&[("a", START.0, 100 * (round + 1) + i)])], v1()).await })
+            })
+            .collect();
+        let mut failed = 0;
+        for one in many {
+            if let Err(error) = one.await.unwrap() {
+                assert_eq!(error.kind(), ErrorKind::Full, "{error}");
+                failed += 1;
+            }
+        }
+        assert!(failed > 0);
+        e.insert(s, vec![rows(&[("a", START.0, round)])], v1()).await.unwrap();
+    }
+    let view = e.read().stream(s).unwrap();
+    let all = read(&e, s).await;
+    let mut sns: Vec<i64> = all.iter().map(|(_, sn)| *sn).collect();
+    sns.sort_unstable();
+    assert_eq!(sns, (1..=view.head_sn.0 as i64).collect::<Vec<_>>(), "I3: sns are dense");
+    drop((view, e));
+    let e = open_over(machine.store("data"), machine.log(), &machine).await;
+    assert_eq!(read(&e, s).await, all);
+}
+
+/// proves F15: one part that cannot be read does not keep the others from ageing.
+#[tokio::test]
+async fn a_full_parts_disk_and_an_unreadable_part_hold_up_nothing_else() {
+    let machine = CrashDisk::default();
+    let store = FaultStore::over(machine.store("data"));
+    let e = open_over(Arc::new(store.clone()), machine.log(), &machine).await;
+    let s = e.create_stream(with(def("s", vec![delete("ts + 1 days", None, 1)]), "merge_with_ttl_timeout", 0), false).await.unwrap();
+    e.insert(s, vec![rows(&[("a", START.0, 1)])], v1()).await.unwrap();
+    store.inject(Op::Put, "parts", 0, 1, Fault::DiskFull);
+    let full = e.flush(Some(s)).await.unwrap_err();
+    assert_eq!(full.kind(), ErrorKind::Full);
+    assert!(full.message().contains("'default'"), "{full}");
+    assert_eq!(values(&e, s).await, [1]);
+    e.flush(Some(s)).await.unwrap();
+    for month in 1..4 {
+        let day = START.0 + (10 + month * 30) * DAY;
+        e.insert(s, vec![rows(&[("a", day, month), ("a", day + 20 * DAY, 10 * month)])], v1()).await.unwrap();
+        e.flush(Some(s)).await.unwrap();
+    }
+    e.advance_clock(Interval::days(105)).unwrap();
+    store.inject(Op::Get, "parts", 0, 1, Fault::Fail);
+    e.settle(None).await.unwrap();
+    let backing_off = e.explain_lifecycle(s, e.now()).unwrap().iter().filter(|l| l.state == "backing_off").count();
+    assert_eq!(backing_off, 1);
+    assert_eq!(values(&e, s).await, [3, 30], "the others are gone");
+    e.advance_clock(Interval::days(1)).unwrap();
+    e.settle(None).await.unwrap();
+    assert_eq!(values(&e, s).await, [30]);
+}
+
+/// Inserters, flushes and merges at once: each row once, in every view on the way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_inserters_lose_nothing_while_readers_see_each_row_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut o = options(dir.path(), Clock::System, true);
+    o.background = true;
+    let e = Engine::open(o).await.unwrap();
+    let s = e.create_stream(with(def("s", vec![]), "flush_threshold_count", 50), false).await.unwrap();
+    let writers: Vec<_> = (0..4)
+        .map(|w| {
+            let e = e.clone();
+            tokio::spawn(async move {
+                for i in 0..100 {
+                    e.insert(s, vec![rows(&[("a", START.0 + i, w * 1000 + i)])], v1()).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    let reader = {
+        let e = e.clone();
+        tokio::spawn(async move {
+            let mut last = 0;
+            for _ in 0..30 {
+                let seen = values(&e, s).await;
+                let mut once = seen.clone();
+                once.dedup();
+                assert_eq!(once, seen, "a row was seen twice");
+                assert!(seen.len() >= last, "a row was lost from view");
+                last = seen.len();
+            }
+        })
+    };
+    for w in writers {
+        w.await.unwrap();
+    }
+    reader.await.unwrap();
+    let expected: Vec<i64> = (0..4).flat_map(|w| (0..100).map(move |i| w * 1000 + i)).collect();
+    assert_eq!(values(&e, s).await, expected);
+    e.close().await.unwrap();
+    drop(e);
+    let e = Engine::open(options(dir.path(), Clock::System, false)).await.unwrap();
+    assert_eq!(values(&e, s).await, expected);
+}
+
+/// proves F5: what is due goes by itself, on a clock that jumps.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_driver_wakes_when_rows_come_due() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = Engine::open(options(dir.path(), Clock::simulated(START), true)).await.unwrap();
+    let s = e.create_stream(def("s", vec![delete("ts + 1 days", None, 1)]), false).await.unwrap();
+    e.insert(s, vec![rows(&[("a", START.0, 1), ("a", START.0 + 2 * DAY, 2)])], v1()).await.unwrap();
+    e.advance_clock(Interval::days(1)).unwrap();
+    let mut changes = e.changes();
+    while values(&e, s).await != [2] {
+        changes.changed().await.unwrap();
+    }
+    e.close().await.unwrap();
+}
+
+/// Columns are matched by id: renamed keeps its values, dropped vanishes, added reads its fill, and a merge writes it out.
+#[tokio::test]
+async fn parts_of_different_schema_versions_merge() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = open(dir.path()).await;
+    let s = e.create_stream(def("s", vec![]), false).await.unwrap();
+    e.insert(s, vec![rows(&[("a", START.0, 1)])], v1()).await.unwrap();
+    e.flush(None).await.unwrap();
+    e.insert(s, vec![rows(&[("a", START.0, 2)])], v1()).await.unwrap();
+    let change = |d: &StreamDef| {
+        let mut d = d.clone();
+        d.columns[2].name = "value".to_owned();
+        let mut added = column(4, "w", ColumnType::Int64);
+        added.fill = Some("7".to_owned());
+        d.columns.push(added);
+        d.next_column = ColumnId(5);
+        Ok(d)
+    };
+    assert_eq!(e.alter_stream(s, change).await.unwrap().schema_version, SchemaVersion(2));
+    let stale = e.insert(s, vec![rows(&[("a", START.0, 3)])], v1()).await.unwrap_err();
+    assert_eq!(stale.kind(), ErrorKind::Conflict);
+    let schema = e.read().stream(s).unwrap().def.row_schema();
+    let old = rows(&[("a", START.0, 3)]);
+    let w: ArrayRef = Arc::new(Int64Array::from(vec![8]));
+    let columns = vec![old.column(0).clone(), old.column(1).clone(), old.column(2).clone(), w, old.column(3).clone()];
+    let new = RecordBatch::try_new(schema, columns).unwrap();
+    e.insert(s, vec![new], InsertOptions { schema_version: SchemaVersion(2), key: None }).await.unwrap();
+    drop(e);
+    let e = open(dir.path()).await;
+    e.optimize(s, None, true).await.unwrap();
+    assert_eq!(named(&e, s, "value").await, [1, 2, 3]);
+    assert_eq!(named(&e, s, "w").await, [7, 7, 8]);
+    let filled = e.read().stream(s).unwrap().parts[0].meta.filled.clone();
+    assert_eq!(filled, [ColumnId(4)]);
+}
+
+async fn named(e: &Engine, s: StreamId, column: &str) -> Vec<i64> {
+    let view = e.read().stream(s).unwrap();
+    assert_eq!((view.parts.len(), view.tail.len()), (1, 0));
+    let part = &view.parts[0];
+    let reader = PartReader::open(part.store.as_ref(), &part.key, &part.meta).await.unwrap();
+    let mut out = Vec::new();
+    for batch in reader.read((0..reader.row_groups()).collect(), None, 100).unwrap() {
+        out.extend(batch.unwrap().column_by_name(column).unwrap().as_primitive::<Int64Type>().values().iter());
+    }
+    out.sort_unstable();
+    out
+}

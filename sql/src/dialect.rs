@@ -44,7 +44,6 @@ impl Dialect for StreamDialect {
         supports_factorial_operator,
         supports_bitwise_shift_operators,
         supports_named_fn_args_with_colon_operator,
-        supports_named_fn_args_with_expr_name,
         supports_empty_projections,
         supports_nested_comments,
         supports_string_escape_constant,

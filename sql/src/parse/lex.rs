@@ -20,8 +20,15 @@ const MAX_CONDITIONS: usize = 3000;
 /// Queries joined by UNION, EXCEPT, INTERSECT in one place.
 const MAX_UNIONS: usize = 100;
 
+/// What sqlparser and DataFusion find below them before they go one level deeper, else they take a new piece of stack. Their own
+/// measure, 128 KiB, is less than some of their levels take in a debug build.
+const STACK_LEFT_BYTES: usize = 512 * 1024;
+const STACK_PIECE_BYTES: usize = 4 * 1024 * 1024;
+
 /// The statements' tokens; no statement is empty.
 pub(super) fn statements(text: &Text) -> Result<Vec<Vec<TokenWithSpan>>, ParseError> {
+    recursive::set_minimum_stack_size(STACK_LEFT_BYTES);
+    recursive::set_stack_allocation_size(STACK_PIECE_BYTES);
     let mut all = Vec::new();
     let mut one = Vec::new();
     let mut newline = false;
@@ -76,10 +83,16 @@ fn unreserved(mut token: TokenWithSpan) -> TokenWithSpan {
     token
 }
 
+/// Forms with a grammar of their own inside of each other. Where one fails, sqlparser reads it a second time as a plain call, so that
+/// each level of a wrong text doubles the work.
+const MAX_FORMS: usize = 8;
+
 /// What was counted at one level of brackets.
 #[derive(Default)]
 struct Level {
     case: bool,
+    /// How many brackets around it open such a form.
+    forms: usize,
     operators: usize,
     /// BETWEEN has an AND of its own, which ends no chain of them.
     betweens: usize,
@@ -87,24 +100,39 @@ struct Level {
     unions: usize,
 }
 
+impl Level {
+    /// Where a new item or clause begins.
+    fn cleared(&self) -> Self {
+        Self { case: self.case, forms: self.forms, unions: self.unions, ..Self::default() }
+    }
+}
+
 /// Counts what makes trees deep. Counting too many is harmless as long as people's statements pass.
 fn check_depth(tokens: &[TokenWithSpan], text: &Text) -> Result<(), ParseError> {
     let mut levels = vec![Level::default()];
+    let mut before: Option<&Token> = None;
     for token in tokens {
         let Some(level) = levels.last_mut() else { break };
+        let opener = before.replace(&token.token);
         match &token.token {
-            Token::LParen | Token::LBracket | Token::LBrace => levels.push(Level::default()),
+            Token::LParen | Token::LBracket | Token::LBrace => {
+                let forms = level.forms + usize::from(opener.is_some_and(is_form));
+                levels.push(Level { forms, ..Level::default() });
+            }
             Token::RParen | Token::RBracket | Token::RBrace => while levels.len() > 1 && levels.pop().is_some_and(|l| l.case) {},
-            Token::Comma => *level = Level { case: level.case, unions: level.unions, ..Level::default() },
+            Token::Comma => *level = level.cleared(),
             Token::Word(word) if word.quote_style.is_none() => match word.keyword {
-                Keyword::CASE => levels.push(Level { case: true, ..Level::default() }),
+                Keyword::CASE => {
+                    let forms = level.forms;
+                    levels.push(Level { case: true, forms, ..Level::default() });
+                }
                 Keyword::END if level.case => {
                     levels.pop();
                 }
                 Keyword::AND | Keyword::OR => (level.operators, level.conditions) = (0, level.conditions + 1),
                 Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT | Keyword::MINUS => level.unions += 1,
                 Keyword::BETWEEN => level.betweens += 1,
-                keyword if ends_chain(keyword) => *level = Level { case: level.case, unions: level.unions, ..Level::default() },
+                keyword if ends_chain(keyword) => *level = level.cleared(),
                 keyword if is_infix(keyword) || word.value.eq_ignore_ascii_case("isnull") => level.operators += 1,
                 _ => {}
             },
@@ -114,6 +142,10 @@ fn check_depth(tokens: &[TokenWithSpan], text: &Text) -> Result<(), ParseError> 
         let Some(level) = levels.last() else { break };
         let message = if levels.len() > MAX_NESTING {
             format!("brackets are nested more than {MAX_NESTING} deep")
+        } else if level.forms > MAX_FORMS {
+            format!(
+                "CAST, EXTRACT, NOT (...) and their kin are nested more than {MAX_FORMS} deep: write x::type, or split the query with WITH"
+            )
         } else if level.operators.max(level.betweens) > MAX_CHAIN {
             format!("more than {MAX_CHAIN} operators in one chain: put parts of it in brackets")
         } else if level.conditions > MAX_CONDITIONS {
@@ -137,6 +169,36 @@ fn ends_chain(keyword: Keyword) -> bool {
 fn is_infix(keyword: Keyword) -> bool {
     use Keyword::{AT, COLLATE, ILIKE, IN, IS, LIKE, NOT, NOTNULL, OVERLAPS, REGEXP, RLIKE, SIMILAR};
     matches!(keyword, AT | COLLATE | ILIKE | IN | IS | LIKE | NOT | NOTNULL | OVERLAPS | REGEXP | RLIKE | SIMILAR)
+}
+
+fn is_form(token: &Token) -> bool {
+    use Keyword::{
+        ARRAY, CAST, CEIL, CONVERT, EXISTS, EXTRACT, FLOOR, INTERVAL, MAP, NOT, OVERLAY, POSITION, SAFE_CAST, STRUCT, SUBSTR, SUBSTRING,
+        TRIM, TRY_CAST, TRY_CONVERT,
+    };
+    let Token::Word(word) = token else { return matches!(token, Token::LBracket) };
+    let forms = [
+        ARRAY,
+        CAST,
+        CEIL,
+        CONVERT,
+        EXISTS,
+        EXTRACT,
+        FLOOR,
+        INTERVAL,
+        MAP,
+        NOT,
+        OVERLAY,
+        POSITION,
+        SAFE_CAST,
+        STRUCT,
+        SUBSTR,
+        SUBSTRING,
+        TRIM,
+        TRY_CAST,
+        TRY_CONVERT,
+    ];
+    word.quote_style.is_none() && forms.contains(&word.keyword)
 }
 
 fn is_operator(token: &Token) -> bool {

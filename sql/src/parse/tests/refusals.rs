@@ -157,3 +157,14 @@ fn chains_below_the_limit_live() {
         assert_eq!(wrong(&format!("SELECT a{}", chain.repeat(300))).sqlstate, TOO_COMPLEX, "{chain}");
     }
 }
+
+#[test]
+fn forms_that_are_read_twice_nest_only_so_deep() {
+    for form in ["CAST(", "POSITION(", "NOT (", "EXTRACT(", "CAST((SELECT "] {
+        assert_eq!(wrong(&format!("SELECT {}1", form.repeat(9))).sqlstate, TOO_COMPLEX, "{form}");
+    }
+    assert!(parse(&format!("SELECT {}a{}", "CAST(".repeat(8), " AS int)".repeat(8))).is_ok());
+    // Calls nest as deep as brackets do, in no time.
+    assert!(parse(&format!("SELECT {}1{}", "f(".repeat(60), ")".repeat(60))).is_ok());
+    assert!(parse(&format!("SELECT * FROM {}s{}", "(SELECT * FROM ".repeat(20), ") t".repeat(20))).is_ok());
+}

@@ -1,7 +1,22 @@
 //! `ebb check`: looks at a data directory without changing it. Never takes the lock, never writes, never repairs.
+//!
+//! Judged by the same code that opening uses, over a log folder that ignores changes.
 
-use ebb_storage::Result;
-use std::path::Path;
+use crate::{live::Live, open};
+use ebb_storage::{
+    Error, Result,
+    disk::{DurableFs, open::read_format},
+    ids::{DatabaseId, DiskId},
+    log::{
+        LogDir, LogFile, RealLogDir,
+        reader::{self, Problem},
+    },
+    manifest::{Manifest, inspect::inspect},
+    part::{PartMeta, PartReader, key},
+    vacuum::sweep,
+};
+use object_store::ObjectStore;
+use std::{io, path::Path, sync::Arc};
 
 /// What was found. Damage is what Ebb cannot mend by itself; garbage is what the next start sweeps.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,8 +40,118 @@ impl Report {
 /// Looks at the data directory `dir`.
 ///
 /// # Errors
-/// `NotFound` where there is none. Damage is no error: it is in the report.
+/// `NotFound` where there is none, `Unavailable` where it cannot be read. Damage is no error: it is in the report.
 pub async fn check(dir: &Path) -> Result<Report> {
-    let _ = dir;
-    Ok(Report::default())
+    let missing = || Error::not_found(format!("{} is not a data directory of Ebb", dir.display()));
+    let database = match read_format(dir) {
+        Ok(found) => found.ok_or_else(missing)?,
+        Err(e) => return Ok(Report { damage: vec![e.to_string()], ..Report::default() }),
+    };
+    let mut report = Report::default();
+    let meta: Arc<dyn ObjectStore> = Arc::new(DurableFs::open(&dir.join("meta"))?);
+    let inspected = inspect(meta).await?;
+    report.damage.extend(inspected.damage);
+    let log: Arc<dyn LogDir> = Arc::new(LookOnly(RealLogDir::existing(&dir.join("log"))));
+    look_at_log(&mut report, log.as_ref(), &database)?;
+    let Some(manifest) = inspected.manifest else { return Ok(report) };
+    report.streams = manifest.streams().count();
+    let live = match open::replay(&manifest, log, &database).await {
+        Ok((live, _, _)) => live,
+        Err(e) => {
+            note(&mut report.damage, e.to_string());
+            Live::new(manifest.clone())
+        }
+    };
+    let disk: Arc<dyn ObjectStore> = Arc::new(DurableFs::open(dir)?);
+    verify_parts(&mut report, &live, &disk, &database).await;
+    for orphan in sweep::orphans(&database, &manifest, DiskId::DEFAULT, &disk, |s, p| live.stages(s, p)).await? {
+        report.garbage.push(format!("{} ({} bytes): no part has it", orphan.path, orphan.bytes));
+    }
+    removed(&mut report, &manifest, &database);
+    Ok(report)
+}
+
+fn note(damage: &mut Vec<String>, line: String) {
+    if !damage.contains(&line) {
+        damage.push(line);
+    }
+}
+
+fn look_at_log(report: &mut Report, log: &dyn LogDir, database: &DatabaseId) -> Result<()> {
+    let trimmed = open::trimmed(log)?;
+    let found = reader::inspect(log, database, trimmed)?;
+    report.records = found.files.iter().map(|f| f.records).sum();
+    for finding in found.findings {
+        let line = format!("log file {}, offset {}: {}", finding.file, finding.offset, finding.message);
+        match finding.problem {
+            Problem::Corrupt => note(&mut report.damage, line),
+            _ => report.garbage.push(line),
+        }
+    }
+    Ok(())
+}
+
+/// Checksum and footer of every part that the manifest or the log names.
+async fn verify_parts(report: &mut Report, live: &Live, disk: &Arc<dyn ObjectStore>, database: &DatabaseId) {
+    let listed = live.manifest.streams().flat_map(|s| s.parts.values().cloned());
+    let staged = live.tails().flat_map(|(_, t)| t.staged().iter().flat_map(|(_, parts)| parts.iter().cloned()));
+    let all: Vec<Arc<PartMeta>> = listed.chain(staged).filter(|p| p.placement.disk == DiskId::DEFAULT).collect();
+    report.parts = all.len();
+    for part in all {
+        let key = key::part(database, part.stream, part.id, part.placement.generation);
+        match PartReader::open(disk.as_ref(), &key, &part).await {
+            Ok(reader) if reader.metadata().file_metadata().num_rows() != part.rows as i64 => {
+                report.damage.push(format!("part {} ({key}) does not have {} rows", part.name, part.rows));
+            }
+            Ok(_) => report.parts_verified += 1,
+            Err(e) => report.damage.push(e.to_string()),
+        }
+    }
+}
+
+fn removed(report: &mut Report, manifest: &Manifest, database: &DatabaseId) {
+    for grave in manifest.graveyard.values() {
+        let key = key::part(database, grave.part.stream, grave.part.id, grave.part.placement.generation);
+        report.garbage.push(format!("{key}: part {} was removed", grave.part.name));
+    }
+}
+
+/// A log folder that is only looked at: what replay would change is left as it is.
+#[derive(Debug)]
+struct LookOnly(RealLogDir);
+
+#[derive(Debug)]
+struct LookOnlyFile(Box<dyn LogFile>);
+
+impl LogDir for LookOnly {
+    fn create(&self, name: &str) -> io::Result<Box<dyn LogFile>> {
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{name}: a check creates nothing")))
+    }
+    fn open(&self, name: &str) -> io::Result<Box<dyn LogFile>> {
+        Ok(Box::new(LookOnlyFile(self.0.open(name)?)))
+    }
+    fn list(&self) -> io::Result<Vec<String>> {
+        match self.0.list() {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            other => other,
+        }
+    }
+    fn remove(&self, _: &str) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl LogFile for LookOnlyFile {
+    fn read_all(&self) -> io::Result<Vec<u8>> {
+        self.0.read_all()
+    }
+    fn write_at(&self, _: &[u8], _: u64) -> io::Result<()> {
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, "a check writes nothing"))
+    }
+    fn truncate(&self, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
 }

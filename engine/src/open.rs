@@ -132,15 +132,16 @@ impl Engine {
 }
 
 /// The manifest with the tails that the log adds to it.
-async fn replay(manifest: &Arc<Manifest>, dir: Arc<dyn LogDir>, database: &DatabaseId) -> Result<(Live, log::Replayed, Timestamp)> {
+pub(crate) async fn replay(
+    manifest: &Arc<Manifest>,
+    dir: Arc<dyn LogDir>,
+    database: &DatabaseId,
+) -> Result<(Live, log::Replayed, Timestamp)> {
     let (manifest, database) = (manifest.clone(), database.clone());
     crate::core::busy(move || {
         let mut tails: HashMap<StreamId, Tail> = HashMap::new();
         let mut last_time = manifest.streams().map(|s| s.record_time).max().unwrap_or(Timestamp::MIN);
-        // Files are trimmed oldest first, and only when all in them is applied: what is missing before the oldest is in parts. Were it
-        // not, the gap in the streams' sns tells.
-        let oldest = dir.list()?.iter().filter_map(|n| log::frame::FileName::parse(n)).map(|f| f.first_lsn).min();
-        let trimmed = Lsn(oldest.map_or(0, |l| l.0.saturating_sub(1)));
+        let trimmed = trimmed(dir.as_ref())?;
         let replayed = log::reader::replay(dir.as_ref(), &database, trimmed, |lsn, record| {
             last_time = last_time.max(record.header.time);
             fold(&manifest, &mut tails, lsn, record)
@@ -152,6 +153,13 @@ async fn replay(manifest: &Arc<Manifest>, dir: Arc<dyn LogDir>, database: &Datab
         Ok((live, replayed, last_time))
     })
     .await
+}
+
+/// The last lsn before the log's oldest file. Files are trimmed oldest first, and only when all in them is applied: what is missing
+/// before the oldest is in parts. Were it not, the gap in the streams' sns tells.
+pub(crate) fn trimmed(dir: &dyn LogDir) -> Result<Lsn> {
+    let oldest = dir.list()?.iter().filter_map(|n| log::frame::FileName::parse(n)).map(|f| f.first_lsn).min();
+    Ok(Lsn(oldest.map_or(0, |l| l.0.saturating_sub(1))))
 }
 
 fn fold(manifest: &Manifest, tails: &mut HashMap<StreamId, Tail>, lsn: Lsn, record: Record) -> Result<()> {

@@ -1,0 +1,78 @@
+//! `check` says what is damaged and where, calls garbage garbage, and changes nothing.
+
+mod support;
+
+use ebb_engine::{ErrorKind, inspect::check};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+use support::*;
+
+fn find(dir: &Path, want: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(find(&path, want));
+        } else if want(&path) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+async fn filled(dir: &Path) {
+    let e = open(dir).await;
+    let s = e.create_stream(def("s", vec![]), false).await.unwrap();
+    e.insert(s, vec![rows(&[("a", START.0, 1)])], v1()).await.unwrap();
+    e.flush(None).await.unwrap();
+    let mut staged = e.stage(s, v1()).await.unwrap();
+    staged.push(rows(&[("a", START.0, 2)])).await.unwrap();
+    staged.finish().await.unwrap();
+    e.insert(s, vec![rows(&[("a", START.0, 3)])], v1()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_sound_directory_is_clean_and_orphans_are_no_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    filled(dir.path()).await;
+    let report = check(dir.path()).await.unwrap();
+    assert!(report.is_clean(), "{report:?}");
+    assert_eq!((report.streams, report.parts, report.parts_verified, report.records, report.garbage.len()), (1, 2, 2, 3, 0));
+    let part = find(dir.path(), &|p| p.extension().is_some_and(|x| x == "parquet")).remove(0);
+    fs::copy(&part, part.with_file_name("00000000000000000099.1.parquet")).unwrap();
+    let log = find(&dir.path().join("log"), &|_| true).pop().unwrap();
+    let mut bytes = fs::read(&log).unwrap();
+    bytes.extend(b"EbFr torn");
+    fs::write(&log, &bytes).unwrap();
+    let report = check(dir.path()).await.unwrap();
+    assert!(report.is_clean(), "{report:?}");
+    assert_eq!(report.garbage.len(), 2, "{report:?}");
+    assert_eq!(fs::read(&log).unwrap(), bytes, "nothing was changed");
+}
+
+#[tokio::test]
+async fn damage_is_named() {
+    for folder in ["log", "meta", "parts"] {
+        let dir = tempfile::tempdir().unwrap();
+        filled(dir.path()).await;
+        let of_folder = |p: &Path| p.components().any(|c| c.as_os_str() == folder) && p.metadata().is_ok_and(|m| m.len() > 100);
+        let file = find(dir.path(), &of_folder).remove(0);
+        let mut bytes = fs::read(&file).unwrap();
+        let middle = if folder == "log" { 70 } else { bytes.len() / 2 };
+        bytes[middle] ^= 0x55;
+        fs::write(&file, bytes).unwrap();
+        let report = check(dir.path()).await.unwrap();
+        assert!(!report.is_clean(), "{folder}: {report:?}");
+        let name = file.file_name().unwrap().to_string_lossy().into_owned();
+        assert!(report.damage.iter().any(|d| d.contains(&name)), "{folder}: {name} is not named in {report:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_folder_that_is_no_database_is_not_found() {
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(check(dir.path()).await.unwrap_err().kind(), ErrorKind::NotFound);
+}

@@ -1,5 +1,9 @@
 //! COPY as callers see it: data in pieces of any size, in and out. What the pieces mean is decided in `execute::copy`.
 
+mod write;
+
+pub use write::CopyWriter;
+
 use crate::{Error, Result, statement::CopyOptions};
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;

@@ -1,0 +1,35 @@
+use super::*;
+use arrow::array::{ArrayRef, BooleanArray, Int64Array, StringArray};
+use std::sync::Arc;
+
+fn batch() -> RecordBatch {
+    let n: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), None]));
+    let t: ArrayRef = Arc::new(StringArray::from(vec![Some("a,\"b\"\tc\\"), Some("")]));
+    let b: ArrayRef = Arc::new(BooleanArray::from(vec![Some(true), None]));
+    RecordBatch::try_from_iter([("n", n), ("t t", t), ("b", b)]).unwrap()
+}
+
+fn written(options: CopyOptions) -> String {
+    let batch = batch();
+    let mut writer = CopyWriter::new(options, &batch.schema(), Zone::Utc).unwrap();
+    let mut out = writer.header().map(|h| h.to_vec()).unwrap_or_default();
+    out.extend_from_slice(&writer.rows(&batch).unwrap());
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn text_escapes_and_csv_quotes() {
+    assert_eq!(written(CopyOptions::default()), "1\ta,\"b\"\\tc\\\\\tt\n\\N\t\t\\N\n");
+    let csv = CopyOptions { format: CopyFormat::Csv, header: CopyHeader::On, ..CopyOptions::default() };
+    // An empty text is quoted, since nothing stands for NULL.
+    assert_eq!(written(csv.clone()), "n,t t,b\n1,\"a,\"\"b\"\"\tc\\\",t\n,\"\",\n");
+    let forced =
+        CopyOptions { force_quote: Some(ForceColumns::All), delimiter: Some(';'), null: Some("NA".into()), header: CopyHeader::Off, ..csv };
+    assert_eq!(written(forced), "\"1\";\"a,\"\"b\"\"\tc\\\";\"t\"\nNA;\"\";NA\n");
+}
+
+#[test]
+fn binary_is_refused_by_name() {
+    let options = CopyOptions { format: CopyFormat::Binary, ..CopyOptions::default() };
+    assert!(CopyWriter::new(options, &batch().schema(), Zone::Utc).err().unwrap().message().contains("binary"));
+}

@@ -1,0 +1,78 @@
+//! What one client has: its session, the COPY it is in, the token of its running statement.
+
+use super::{cancel::Running, encode::Zone};
+use crate::{CopyIn, Error, Notice, Session, TransactionStatus as Status, statement::Statement};
+use parking_lot::Mutex as SyncMutex;
+use pgwire::{
+    error::{ErrorInfo, PgWireError},
+    messages::response::{NoticeResponse, TransactionStatus},
+};
+use std::{collections::VecDeque, sync::Arc};
+use tokio::sync::Mutex;
+
+pub struct Connection {
+    pub session: Mutex<Session>,
+    pub running: Arc<Running>,
+    /// A COPY FROM that waits for data, and the statements behind it.
+    pub copy: Mutex<Option<Copying>>,
+    /// Session settings as the client was last told them.
+    pub told: SyncMutex<Vec<(&'static str, String)>>,
+    /// Kept so that cancel requests find the connection as long as it lives.
+    pub registered: SyncMutex<Option<super::cancel::Registered>>,
+}
+
+pub struct Copying {
+    pub copy: CopyIn,
+    pub rest: VecDeque<Statement>,
+}
+
+/// Settings that clients are told of when they change.
+pub const REPORTED: [&str; 8] = [
+    "TimeZone",
+    "application_name",
+    "client_encoding",
+    "DateStyle",
+    "IntervalStyle",
+    "standard_conforming_strings",
+    "search_path",
+    "default_transaction_read_only",
+];
+
+impl Connection {
+    pub fn new(session: Session) -> Self {
+        Self {
+            session: Mutex::new(session),
+            running: Arc::default(),
+            copy: Mutex::new(None),
+            told: SyncMutex::default(),
+            registered: SyncMutex::new(None),
+        }
+    }
+}
+
+pub fn status(session: &Session) -> TransactionStatus {
+    match session.transaction_status() {
+        Status::Idle => TransactionStatus::Idle,
+        Status::InBlock => TransactionStatus::Transaction,
+        Status::Failed => TransactionStatus::Error,
+    }
+}
+
+pub fn zone(session: &Session) -> Zone {
+    session.variable("timezone").and_then(|name| Zone::named(&name)).unwrap_or(Zone::Utc)
+}
+
+pub fn error_info(e: &Error) -> ErrorInfo {
+    let mut info = ErrorInfo::new("ERROR".to_owned(), e.sqlstate().to_owned(), e.message().to_owned());
+    info.position = e.position().map(|p| p.to_string());
+    info.hint = e.hint().map(str::to_owned);
+    info
+}
+
+pub fn refused(e: &Error) -> PgWireError {
+    PgWireError::UserError(Box::new(error_info(e)))
+}
+
+pub fn notice(n: &Notice) -> NoticeResponse {
+    ErrorInfo::new(n.severity.to_string(), n.sqlstate.to_owned(), n.message.clone()).into()
+}

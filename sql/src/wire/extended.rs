@@ -1,0 +1,237 @@
+//! The extended protocol: statements prepared once, run with parameters, their rows fetched in pieces.
+
+use super::{
+    connection::{Connection, Copying, refused, status, zone},
+    copy::begin_copy_in,
+    params,
+    respond::{self, SendingRows, complete, fields},
+    types::pg_type,
+};
+use crate::{Error, Outcome, Prepared, sqlstate};
+use arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
+use async_trait::async_trait;
+use datafusion::common::ScalarValue;
+use futures::{Sink, SinkExt};
+use parking_lot::Mutex;
+use pgwire::{
+    api::{
+        ClientInfo, ClientPortalStore, DEFAULT_NAME, PgWireConnectionState as State, Type,
+        portal::{Format, Portal},
+        query::ExtendedQueryHandler,
+        results::{FieldInfo, Response},
+        stmt::QueryParser,
+        store::{Entry, PortalStore},
+    },
+    error::{PgWireError, PgWireResult},
+    messages::{
+        PgWireBackendMessage as Message,
+        extendedquery::{Execute, PortalSuspended},
+        response::EmptyQueryResponse,
+    },
+};
+use std::{collections::HashMap, collections::VecDeque, fmt::Debug, sync::Arc};
+use tokio::sync::Mutex as AsyncMutex;
+
+pub struct Extended {
+    pub connection: Arc<Connection>,
+    parser: Arc<Parser>,
+    /// Rows of portals that were not fetched to the end, by the portal they belong to.
+    open: Mutex<HashMap<String, (usize, Arc<AsyncMutex<SendingRows>>)>>,
+}
+
+pub struct Parser {
+    connection: Arc<Connection>,
+}
+
+/// A prepared statement of the wire.
+pub type Stored = Arc<Prepared>;
+
+impl Extended {
+    pub fn new(connection: Arc<Connection>) -> Self {
+        Self { parser: Arc::new(Parser { connection: connection.clone() }), connection, open: Mutex::default() }
+    }
+}
+
+/// What a client's type means to the planner; `None` where it is to be inferred.
+fn arrow_type(t: &Type) -> Option<DataType> {
+    Some(match *t {
+        Type::BOOL => DataType::Boolean,
+        Type::INT2 => DataType::Int16,
+        Type::INT4 => DataType::Int32,
+        Type::INT8 | Type::OID => DataType::Int64,
+        Type::FLOAT4 => DataType::Float32,
+        Type::FLOAT8 => DataType::Float64,
+        Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::UUID | Type::JSON | Type::JSONB => DataType::Utf8,
+        Type::BYTEA => DataType::Binary,
+        Type::DATE => DataType::Date32,
+        Type::TIME => DataType::Time64(TimeUnit::Microsecond),
+        Type::TIMESTAMP => DataType::Timestamp(TimeUnit::Microsecond, None),
+        Type::TIMESTAMPTZ => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+        Type::INTERVAL => DataType::Interval(IntervalUnit::MonthDayNano),
+        _ => return None,
+    })
+}
+
+#[async_trait]
+impl QueryParser for Parser {
+    type Statement = Stored;
+
+    async fn parse_sql<C>(&self, client: &C, sql: &str, types: &[Option<Type>]) -> PgWireResult<Option<Stored>>
+    where
+        C: ClientInfo + Unpin + Send + Sync,
+    {
+        let _ = client;
+        let mut session = self.connection.session.lock().await;
+        let parse = session.parse(sql).and_then(|mut statements| match statements.len() {
+            0 => Ok(None),
+            1 => Ok(statements.pop()),
+            n => Err(Error::invalid(format!("a prepared statement is one statement, not {n}")).with_sqlstate(sqlstate::SYNTAX_ERROR)),
+        });
+        let prepared = match parse {
+            Ok(None) => return Ok(None),
+            Ok(Some(statement)) => {
+                let hints: Vec<Option<DataType>> = types.iter().map(|t| t.as_ref().and_then(arrow_type)).collect();
+                session.prepare(statement, &hints).await
+            }
+            Err(e) => Err(e),
+        };
+        prepared.map(|p| Some(Arc::new(p))).map_err(|e| refused(&e))
+    }
+
+    fn get_parameter_types(&self, stored: &Stored) -> PgWireResult<Vec<Type>> {
+        Ok(stored.parameters.iter().map(|t| pg_type(&Field::new("", t.clone(), true))).collect())
+    }
+
+    fn get_result_schema(&self, stored: &Stored, format: Option<&Format>) -> PgWireResult<Vec<FieldInfo>> {
+        stored.result.as_ref().map_or(Ok(Vec::new()), |schema| fields(schema, format))
+    }
+}
+
+/// The parameters of a portal as values.
+fn values(portal: &Portal<Stored>) -> PgWireResult<Vec<ScalarValue>> {
+    let prepared = &portal.statement.statement;
+    if portal.parameters.len() != prepared.parameters.len() {
+        let message = format!("the statement takes {} parameters, {} were bound", prepared.parameters.len(), portal.parameters.len());
+        return Err(refused(&Error::invalid(message).with_sqlstate("08P01")));
+    }
+    let decode = |(i, (bytes, target)): (usize, (&Option<bytes::Bytes>, &DataType))| {
+        let said = portal.statement.parameter_types.get(i).cloned().flatten().filter(|t| *t != Type::UNKNOWN);
+        let pg = said.unwrap_or_else(|| pg_type(&Field::new("", target.clone(), true)));
+        let format = portal.parameter_format.format_for(i.min(match &portal.parameter_format {
+            Format::Individual(codes) => codes.len().saturating_sub(1),
+            _ => i,
+        }));
+        params::decode(i + 1, bytes.as_deref(), format, &pg, Some(target))
+            .map_err(|bad| refused(&Error::invalid(bad.message).with_sqlstate(bad.sqlstate)))
+    };
+    portal.parameters.iter().zip(&prepared.parameters).enumerate().map(decode).collect()
+}
+
+#[async_trait]
+impl ExtendedQueryHandler for Extended {
+    type Statement = Stored;
+    type QueryParser = Parser;
+
+    fn query_parser(&self) -> Arc<Parser> {
+        self.parser.clone()
+    }
+
+    async fn on_execute<C>(&self, client: &mut C, message: Execute) -> PgWireResult<()>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<Message> + Unpin + Send + Sync,
+        C::PortalStore: PortalStore<Statement = Stored>,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<Message>>::Error>,
+    {
+        let name = message.name.as_deref().unwrap_or(DEFAULT_NAME);
+        let portal = match client.portal_store().get_portal(name) {
+            Some(Entry::Value(portal)) => portal,
+            Some(Entry::Empty) => {
+                client.feed(Message::EmptyQueryResponse(EmptyQueryResponse::new())).await?;
+                return Ok(());
+            }
+            None => return Err(PgWireError::PortalNotFound(name.to_owned())),
+        };
+        client.set_state(State::QueryInProgress);
+        let mut session = self.connection.session.lock().await;
+        let done = self.execute(client, &mut session, name, &portal, message.max_rows.max(0) as usize).await;
+        if done.is_err() {
+            self.open.lock().remove(name);
+            respond::tell(client, &self.connection, &mut session).await?;
+        }
+        client.set_transaction_status(status(&session));
+        if !matches!(client.state(), State::CopyInProgress(_)) {
+            client.set_state(State::ReadyForQuery);
+        }
+        done
+    }
+
+    async fn do_query<C>(&self, _: &mut C, _: &Portal<Stored>, _: usize) -> PgWireResult<Response>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<Message> + Unpin + Send + Sync,
+        C::PortalStore: PortalStore<Statement = Stored>,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<Message>>::Error>,
+    {
+        // `on_execute` answers itself.
+        Err(PgWireError::NotReadyForQuery)
+    }
+}
+
+impl Extended {
+    async fn execute<C>(
+        &self,
+        client: &mut C,
+        session: &mut crate::Session,
+        name: &str,
+        portal: &Arc<Portal<Stored>>,
+        max: usize,
+    ) -> PgWireResult<()>
+    where
+        C: ClientInfo + Sink<Message> + Unpin + Send + Sync,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<Message>>::Error>,
+    {
+        // A portal is told from a later one of the same name by where it lies.
+        let identity = Arc::as_ptr(portal) as usize;
+        let open = self.open.lock().get(name).filter(|(id, _)| *id == identity).map(|(_, rows)| rows.clone());
+        let rows = match open {
+            Some(rows) => rows,
+            None => {
+                let token = self.connection.running.begin();
+                let params = values(portal)?;
+                match session.execute(&portal.statement.statement, params, token).await.map_err(|e| refused(&e))? {
+                    Outcome::Rows { schema, stream, tag } => {
+                        let rows = SendingRows::new(&schema, stream, tag, Some(&portal.result_column_format), zone(session))?;
+                        Arc::new(AsyncMutex::new(rows))
+                    }
+                    Outcome::Empty => {
+                        client.feed(Message::EmptyQueryResponse(EmptyQueryResponse::new())).await?;
+                        return Ok(());
+                    }
+                    Outcome::Command { tag } => return complete(client, &self.connection, session, tag).await,
+                    Outcome::CopyOut(copy) => {
+                        let rows = respond::copy_out(client, copy, zone(session)).await?;
+                        return complete(client, &self.connection, session, format!("COPY {rows}")).await;
+                    }
+                    Outcome::CopyIn(copy) => {
+                        respond::tell(client, &self.connection, session).await?;
+                        begin_copy_in(client, copy.columns(), true).await?;
+                        *self.connection.copy.lock().await = Some(Copying { copy, rest: VecDeque::new() });
+                        return Ok(());
+                    }
+                }
+            }
+        };
+        let mut sending = rows.lock().await;
+        if sending.send(client, max).await? {
+            self.open.lock().insert(name.to_owned(), (identity, rows.clone()));
+            client.feed(Message::PortalSuspended(PortalSuspended::new())).await?;
+            return Ok(());
+        }
+        self.open.lock().remove(name);
+        self.connection.running.end();
+        let tag = sending.tag();
+        complete(client, &self.connection, session, tag).await
+    }
+}

@@ -1,0 +1,90 @@
+//! Greeting a client. Until roles exist anybody is let in without a password, and only from this machine.
+
+use super::{
+    cancel::Registry,
+    connection::{Connection, REPORTED, error_info},
+};
+use crate::Error;
+use async_trait::async_trait;
+use futures::Sink;
+use parking_lot::Mutex;
+use pgwire::{
+    api::{
+        ClientInfo, METADATA_DATABASE, PidSecretKeyGenerator, RandomPidSecretKeyGenerator,
+        auth::{ServerParameterProvider, StartupHandler, finish_authentication, protocol_negotiation, save_startup_parameters_to_metadata},
+    },
+    error::{PgWireError, PgWireResult},
+    messages::{PgWireBackendMessage, PgWireFrontendMessage},
+};
+use std::{collections::HashMap, fmt::Debug, sync::Arc};
+
+pub struct Startup {
+    pub connection: Arc<Connection>,
+    pub registry: Arc<Registry>,
+    pub keys: Arc<RandomPidSecretKeyGenerator>,
+}
+
+/// Settings as they are now.
+struct Parameters(Mutex<Option<HashMap<String, String>>>);
+
+impl ServerParameterProvider for Parameters {
+    fn server_parameters<C: ClientInfo>(&self, _: &C) -> Option<HashMap<String, String>> {
+        self.0.lock().take()
+    }
+}
+
+/// What a client may say of itself as it connects, beside user and database.
+const IGNORED: [&str; 4] = ["user", "database", "replication", "options"];
+
+impl Startup {
+    async fn open(&self, parameters: &HashMap<String, String>) -> Result<HashMap<String, String>, Error> {
+        let mut session = self.connection.session.lock().await;
+        let user = parameters.get("user").map(String::as_str).unwrap_or_default();
+        let database = parameters.get(METADATA_DATABASE).map_or(user, String::as_str);
+        session.use_database(database).map_err(|_| {
+            let message = format!("database \"{database}\" does not exist: connect to \"default\"");
+            Error::not_found(message).with_sqlstate("3D000").with_hint("psql -d default")
+        })?;
+        for (name, value) in parameters.iter().filter(|(n, _)| !IGNORED.contains(&n.as_str()) && !n.starts_with("_pq_.")) {
+            session.set_variable(name, value)?;
+        }
+        let mut told: Vec<(&'static str, String)> = REPORTED.iter().filter_map(|n| Some((*n, session.variable(n)?))).collect();
+        self.connection.told.lock().clone_from(&told);
+        for name in ["server_version", "server_encoding", "integer_datetimes"] {
+            told.extend(session.variable(name).map(|v| (name, v)));
+        }
+        let mut all: HashMap<String, String> = told.into_iter().map(|(n, v)| (n.to_owned(), v)).collect();
+        all.insert("is_superuser".to_owned(), "on".to_owned());
+        all.insert("session_authorization".to_owned(), user.to_owned());
+        all.insert("in_hot_standby".to_owned(), "off".to_owned());
+        Ok(all)
+    }
+}
+
+#[async_trait]
+impl StartupHandler for Startup {
+    async fn on_startup<C>(&self, client: &mut C, message: PgWireFrontendMessage) -> PgWireResult<()>
+    where
+        C: ClientInfo + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        let PgWireFrontendMessage::Startup(startup) = message else { return Ok(()) };
+        protocol_negotiation(client, &startup).await?;
+        save_startup_parameters_to_metadata(client, &startup);
+        let (pid, secret) = self.keys.generate(client);
+        client.set_pid_and_secret_key(pid, secret.clone());
+        let guard = self.registry.register(pid, &secret, self.connection.running.clone());
+        *self.connection.registered.lock() = Some(guard);
+        let parameters = client.metadata().clone();
+        match self.open(&parameters).await {
+            Ok(told) => finish_authentication(client, &Parameters(Mutex::new(Some(told)))).await,
+            Err(e) => {
+                // A fatal error is sent and the connection closed by the loop that called.
+                let mut info = error_info(&e);
+                info.severity = "FATAL".to_owned();
+                Err(PgWireError::UserError(Box::new(info)))
+            }
+        }
+    }
+}

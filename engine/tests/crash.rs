@@ -1,6 +1,8 @@
 //! Power goes at every changing call, the call done or not, also while opening again: what was acknowledged is there once, the rest
 //! whole or not at all, and what is stored is what the manifest names.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
 mod support;
 
 use ebb_engine::{Clock, Disk, Engine, OpenOptions, Places, Result};

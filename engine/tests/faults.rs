@@ -1,5 +1,7 @@
 //! Full disks, failing parts, many inserters, changing columns, work in the background.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
 mod support;
 
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};

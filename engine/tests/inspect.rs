@@ -1,5 +1,7 @@
 //! `check` says what is damaged and where, calls garbage garbage, and changes nothing.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
 mod support;
 
 use ebb_engine::{ErrorKind, inspect::check};

@@ -1,5 +1,7 @@
 //! One slice through the engine: create, insert, read, flush, reopen, age, merge.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
 mod support;
 
 use ebb_engine::{Clock, Engine, ErrorKind, InsertOptions, Stop, Timestamp};

@@ -1,17 +1,17 @@
 //! A database for tests: a stream of (host, ts, v), a compiler of a few words, a simulated clock.
-#![allow(dead_code, reason = "each test binary uses a part of it")]
+#![allow(dead_code, clippy::unwrap_used, reason = "each test binary uses a part of it, and tests may unwrap")]
 
 use arrow::{
     array::{Array, ArrayRef, AsArray, BooleanArray, Int32Array, Int64Array, RecordBatch, StringViewArray, TimestampMicrosecondArray},
     datatypes::{DataType, Int64Type, TimestampMicrosecondType},
 };
 use ebb_engine::{
-    Clock, Engine, Error, InsertOptions, OpenOptions, Places, Result, Timestamp,
+    Clock, Engine, Error, InsertOptions, OpenOptions, Result, Timestamp,
     expr::{ExprCompiler, RowExpr},
 };
 use ebb_storage::{
     column_type::ColumnType,
-    ids::{ColumnId, DiskId, Fingerprint, SchemaVersion, StreamId},
+    ids::{ColumnId, Fingerprint, SchemaVersion, StreamId},
     part::PartReader,
     rules::{Action, Policy, Rule},
     stream_def::{ColumnDef, SettingValue, StreamDef, TP_TIME},
@@ -214,5 +214,3 @@ pub fn files(dir: &Path) -> usize {
     }
     walk(dir)
 }
-
-pub fn _unused(_: Places, _: DiskId) {}

@@ -10,7 +10,7 @@ fn rows(n: usize) -> RecordBatch {
         Field::new("v", DataType::Float64, true),
         Field::new("t", DataType::Utf8View, true),
     ]));
-    let text = |i: usize| (i % 3 != 0).then(|| format!("a text that is longer than a view, number {i}"));
+    let text = |i: usize| (!i.is_multiple_of(3)).then(|| format!("a text that is longer than a view, number {i}"));
     RecordBatch::try_new(
         schema,
         vec![

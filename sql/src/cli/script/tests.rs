@@ -1,0 +1,20 @@
+use super::*;
+
+#[test]
+fn errors_are_shown_where_they_are() {
+    let e = Error::invalid("x").at(12);
+    assert_eq!(place("SELECT 1;\nFRM t", &e).unwrap(), "line 2: FRM t\n              ^");
+    assert_eq!(place("SELECT", &Error::invalid("x")), None);
+    assert_eq!(place("", &Error::invalid("x").at(1)), None);
+}
+
+#[test]
+fn data_in_a_script_ends_at_its_mark() {
+    let mut text = std::io::Cursor::new(b"1\t2\r\n\\.\r\nSELECT 1;".to_vec());
+    let mut lines = Lines(&mut text);
+    assert_eq!(lines.next().unwrap(), "1\t2\r\n");
+    assert!(lines.next().unwrap().is_empty());
+    let mut rest = String::new();
+    text.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "SELECT 1;");
+}

@@ -23,6 +23,7 @@ use datafusion::{
 };
 use ebb_engine::expr::{ExprCompiler, RowExpr};
 use ebb_storage::{
+    column_type::ColumnType,
     ids::{ColumnId, Fingerprint},
     stream_def::{StreamDef, TP_SN, TP_TIME},
 };
@@ -225,8 +226,8 @@ fn unknown_column(message: &str, def: &StreamDef) -> Option<String> {
     def.column(&word).is_none().then_some(word)
 }
 
-/// The column that bounds the value, where the value never falls as the column rises: the column itself, plus a constant interval, in
-/// the start of a unit.
+/// The column that bounds the value, where the value never falls as the column rises: the column itself, or that plus or minus a
+/// constant interval. Not in a zone whose clocks are set back: days and months on the wall clock can then change the order.
 fn monotone(expr: &Expr, def: &StreamDef) -> Option<ColumnId> {
     match expr {
         Expr::Column(c) if c.name == TP_TIME => Some(ColumnId::TP_TIME),

@@ -83,7 +83,11 @@ pub fn functions() -> Vec<ScalarUDF> {
             Arc::new(|_| Ok(moment())),
             Arc::new(|args: &[ArrayRef], call: &Call<'_>| {
                 use arrow::array::AsArray;
-                let digits = args.first().map_or(3, |d| d.as_primitive::<arrow::datatypes::Int64Type>().value(0));
+                let digits = match args.first().map(|d| d.as_primitive::<arrow::datatypes::Int64Type>()) {
+                    None => 3,
+                    Some(d) if d.iter().all(|v| v == d.iter().next().flatten()) => d.iter().next().flatten().unwrap_or(3),
+                    Some(_) => return exec_err!("the number of digits of now64 must be a constant"),
+                };
                 if !(0..=9).contains(&digits) {
                     return exec_err!("now64 takes 0 to 9 digits, not {digits}");
                 }

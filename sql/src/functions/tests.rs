@@ -92,6 +92,14 @@ async fn starts_of_units() {
         ),
     ])
     .await;
+    // No rows are no error, and a NULL interval gives NULL.
+    let none = "select count(*) from (select time_bucket(interval '1 day', t) from (values (timestamp '2024-05-15 10:29:59')) v(t) where t < timestamp '2000-01-01 00:00:00') x";
+    check(&[(none, "0"), ("select time_bucket(i, timestamp '2024-05-15 10:29:59') from (values (cast(null as interval))) v(i)", "NULL")])
+        .await;
+    assert!(try_eval("select now64(n) from (values (1), (2)) v(n)").await.unwrap_err().contains("constant"));
+    assert!(
+        try_eval("select date_add(u, 1, date '2024-01-01') from (values ('day'), ('month')) v(u)").await.unwrap_err().contains("constant")
+    );
     assert!(try_eval("time_bucket(interval '0 days', timestamp '2024-05-15 10:29:59')").await.unwrap_err().contains("positive"));
 }
 

@@ -194,8 +194,11 @@ fn general(name: &'static str, sign: i64) -> ScalarUDF {
             if let [unit_names, amounts, times] = args {
                 let units = cast(unit_names, &DataType::Utf8)?;
                 let units = units.as_string::<i32>();
-                if units.is_empty() {
-                    return Ok(arrow::array::new_empty_array(call.returns));
+                if units.null_count() == units.len() {
+                    return Ok(arrow::array::new_null_array(call.returns, units.len()));
+                }
+                if units.iter().any(|u| u != Some(units.value(0))) {
+                    return datafusion::common::exec_err!("the unit of {name} must be a constant");
                 }
                 let u = unit(units.value(0)).ok_or_else(|| exec_datafusion_err!("{name}: unknown unit '{}'", units.value(0)))?;
                 let n: Int64Array = amounts.as_primitive::<Int64Type>().unary_opt(|n| n.checked_mul(sign));

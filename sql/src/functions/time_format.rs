@@ -139,7 +139,14 @@ fn to_datetime(name: &'static str, takes_digits: bool) -> ScalarUDF {
         },
         move |args, call| {
             let digits = match (takes_digits, args.get(1)) {
-                (true, Some(d)) if *d.data_type() == DataType::Int64 && !d.is_empty() => d.as_primitive::<Int64Type>().value(0),
+                (true, Some(d)) if *d.data_type() == DataType::Int64 => {
+                    let d = d.as_primitive::<Int64Type>();
+                    let first = d.iter().next().flatten();
+                    if d.iter().any(|v| v != first) {
+                        return exec_err!("the number of digits of {name} must be a constant");
+                    }
+                    first.unwrap_or(0)
+                }
                 _ => 0,
             };
             if !(0..=9).contains(&digits) {

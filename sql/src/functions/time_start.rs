@@ -89,10 +89,10 @@ fn by_interval(name: &'static str, width_first: bool) -> ScalarUDF {
         move |types| Ok(start_type(&types[t..])),
         move |args, call| {
             let widths = args[w].as_primitive::<IntervalMonthDayNanoType>();
-            if widths.is_empty() || widths.null_count() > 0 {
-                return exec_err!("{name} needs an interval");
+            if widths.null_count() == widths.len() {
+                return Ok(arrow::array::new_null_array(call.returns, widths.len()));
             }
-            let i = widths.value(0);
+            let Some(i) = widths.iter().flatten().next() else { return exec_err!("{name} needs an interval") };
             if widths.iter().any(|v| v != Some(i)) {
                 return exec_err!("the interval of {name} must be a constant");
             }

@@ -4,7 +4,7 @@ use super::{Refused, parse_text};
 use arrow::{
     array::{Array, ArrayRef, AsArray, ListArray, MapArray, PrimitiveArray, StringArray, StringViewArray, StructArray},
     compute::{CastOptions, cast, cast_with_options},
-    datatypes::{DataType, TimeUnit, TimestampMicrosecondType, TimestampNanosecondType},
+    datatypes::{DataType, Decimal128Type, TimeUnit, TimestampMicrosecondType, TimestampNanosecondType},
     util::display::{ArrayFormatter, FormatOptions},
 };
 use ebb_storage::{column_type::ColumnType, stream_def::ColumnDef};
@@ -91,6 +91,12 @@ fn is_list(t: &DataType) -> bool {
 
 /// Refuses the row whose value the cast would lose.
 fn checked_cast(array: &ArrayRef, target: &DataType, ty: &ColumnType, name: &str) -> Result<ArrayRef, Refused> {
+    if let (DataType::Timestamp(TimeUnit::Nanosecond, _), DataType::Timestamp(TimeUnit::Microsecond, zone)) = (array.data_type(), target) {
+        // A plain cast cuts toward zero, which before 1970 is the future.
+        let micros: PrimitiveArray<TimestampMicrosecondType> =
+            array.as_primitive::<TimestampNanosecondType>().unary(|v| v.div_euclid(1000));
+        return Ok(Arc::new(micros.with_timezone_opt(zone.clone())));
+    }
     let lossy = CastOptions { safe: true, ..CastOptions::default() };
     let out = cast_with_options(array, target, &lossy).map_err(|_| {
         first_value(array, |row, v| {
@@ -118,6 +124,23 @@ fn checked_cast(array: &ArrayRef, target: &DataType, ty: &ColumnType, name: &str
 }
 
 fn round_half_even(array: &ArrayRef, target: &DataType) -> Option<ArrayRef> {
+    if let DataType::Decimal128(_, scale @ 1..) = array.data_type() {
+        // In whole numbers: a float would lose digits.
+        let one = 10i128.checked_pow(u32::from(scale.unsigned_abs()))?;
+        let decimals = array.as_primitive::<Decimal128Type>();
+        let rounded: PrimitiveArray<Decimal128Type> = decimals.unary(|v| {
+            let (floor, rest) = (v.div_euclid(one), v.rem_euclid(one));
+            let up = rest * 2 > one || (rest * 2 == one && floor.rem_euclid(2) == 1);
+            floor + i128::from(up)
+        });
+        let whole = rounded.with_precision_and_scale(38, 0).ok()?;
+        let out = cast(&whole, target).ok()?;
+        return (out.null_count() == array.null_count()).then_some(out);
+    }
+    if matches!(array.data_type(), DataType::Decimal128(..)) {
+        let out = cast(array, target).ok()?;
+        return (out.null_count() == array.null_count()).then_some(out);
+    }
     let floats = cast(array, &DataType::Float64).ok()?;
     let floats = floats.as_primitive::<arrow::datatypes::Float64Type>();
     let rounded: PrimitiveArray<arrow::datatypes::Float64Type> = floats.unary(f64::round_ties_even);

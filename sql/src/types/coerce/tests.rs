@@ -45,6 +45,14 @@ fn numbers_that_do_not_fit_are_refused_with_their_row() {
 }
 
 #[test]
+fn decimals_round_without_losing_digits() {
+    let values = [9_007_199_254_740_993_00i128, 250, 350, -250, 1];
+    let array = Decimal128Array::from(values.to_vec()).with_precision_and_scale(30, 2).unwrap();
+    let out = to(ColumnType::Int64, array).unwrap();
+    assert_eq!(out.as_primitive::<Int64Type>().values(), &[9_007_199_254_740_993, 2, 4, -2, 0]);
+}
+
+#[test]
 fn null_into_not_null_names_the_column() {
     let array: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), None]));
     let r = coerce(&array, &column(ColumnType::Int64, false)).unwrap_err();
@@ -63,6 +71,8 @@ fn times_are_cut_to_the_declared_precision() {
     assert_eq!(values(to(ColumnType::DateTime64(6, None), at).unwrap()), [1_500_999, -1]);
     let nanos = to(ColumnType::DateTime64(8, None), StringArray::from(vec!["1970-01-01 00:00:00.123456789"])).unwrap();
     assert_eq!(nanos.as_primitive::<TimestampNanosecondType>().value(0), 123_456_780);
+    let before_1970 = to(ColumnType::DateTime64(6, None), TimestampNanosecondArray::from(vec![-1])).unwrap();
+    assert_eq!(before_1970.as_primitive::<TimestampMicrosecondType>().value(0), -1);
     let r = refused(ColumnType::DateTime(None), Int64Array::from(vec![1_700_000_000]));
     assert!(r.message.contains("to_datetime(seconds)"));
 }

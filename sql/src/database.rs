@@ -2,11 +2,14 @@
 
 use crate::{
     Config, Error, Result,
+    expr::Compiler,
+    nearest,
     outcome::{Outcome, Prepared},
-    session::Session,
+    provider::FileCache,
+    session::{Session, context},
 };
 use arrow::{array::RecordBatch, datatypes::SchemaRef};
-use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use ebb_engine::{Engine, OpenOptions};
 use futures::{Stream, StreamExt};
 use std::{
@@ -22,12 +25,21 @@ pub const DEFAULT_DATABASE: &str = "default";
 /// What all sessions of a database share.
 pub(crate) struct Shared {
     pub engine: Arc<Engine>,
+    pub compiler: Arc<Compiler>,
+    pub base: SessionState,
+    pub files: FileCache,
 }
 
 impl Shared {
+    /// # Errors
+    /// `3D000` without such a database.
     pub fn check_database(&self, name: &str) -> Result<()> {
-        let _ = name;
-        Ok(())
+        let manifest = self.engine.manifest();
+        if manifest.databases.contains(name) {
+            return Ok(());
+        }
+        let near = nearest::did_you_mean(name, manifest.databases.iter().map(String::as_str));
+        Err(Error::not_found(format!("database '{name}' does not exist{near}")).with_sqlstate("3D000"))
     }
 }
 
@@ -44,14 +56,17 @@ impl Database {
     /// `Conflict` where another process has it open, `Corrupt` where it is damaged.
     pub async fn open(config: impl Into<Config>) -> Result<Self> {
         let config = config.into();
+        let compiler = Arc::new(Compiler::new());
         let options = OpenOptions {
             dir: config.dir,
             clock: config.clock,
-            compiler: Arc::new(Uncompiled),
+            compiler: compiler.clone(),
             settings: config.settings,
             background: config.background,
         };
-        Ok(Self { shared: Arc::new(Shared { engine: Engine::open(options).await? }) })
+        let engine = Engine::open(options).await?;
+        let base = context::base(Shared::memory_limit(&engine))?;
+        Ok(Self { shared: Arc::new(Shared { engine, compiler, base, files: FileCache::default() }) })
     }
 
     /// A connection of its own.
@@ -172,16 +187,6 @@ impl StreamHandle {
 
     /// As [`Self::append`], any number of batches in bounded memory, still all or nothing.
     pub async fn append_all(&self, batches: impl Stream<Item = Result<RecordBatch>> + Send) -> Result<u64> {
-        let _ = (batches, &self.shared, &self.name);
-        Err(Error::unsupported("append is not built yet"))
-    }
-}
-
-/// Until expressions are compiled by `expr`.
-struct Uncompiled;
-
-impl ebb_engine::expr::ExprCompiler for Uncompiled {
-    fn compile(&self, text: &str, _: &ebb_storage::stream_def::StreamDef) -> ebb_storage::Result<Arc<dyn ebb_engine::expr::RowExpr>> {
-        Err(ebb_storage::Error::internal(format!("expressions are not built yet: {text}")))
+        crate::execute::append::append_all(&self.shared, &self.name, batches).await
     }
 }

@@ -5,21 +5,25 @@
 //! DataFusion over `provider`, which reads one pinned cut. The Rust API and the wire both speak to a [`Session`], so that every
 //! statement works the same through both.
 
+mod bind;
 pub mod cli;
 pub mod config;
 pub mod copy;
 pub mod database;
 pub mod dialect;
 pub mod error;
+mod execute;
 pub mod expr;
 pub mod format;
 pub mod functions;
 pub mod nearest;
 pub mod outcome;
 pub mod parse;
+pub mod provider;
 pub mod session;
 pub mod sqlstate;
 pub mod statement;
+mod system;
 pub mod types;
 pub mod wire;
 

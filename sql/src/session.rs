@@ -4,6 +4,8 @@
 //! Guards: a statement reads one cut, a block reads one cut plus its own writes, and after an error a block does nothing but end.
 
 mod block;
+pub(crate) mod context;
+mod limit;
 mod prepared;
 mod variables;
 
@@ -11,16 +13,19 @@ pub use block::TransactionStatus;
 pub use variables::Variables;
 
 use crate::{
-    Error, Result,
+    Result,
     database::Shared,
+    execute,
     outcome::{Notice, Outcome, Prepared},
     statement::Statement,
 };
 use arrow::datatypes::DataType;
-use block::Block;
-use datafusion::common::ScalarValue;
-use prepared::Named;
-use std::{collections::HashMap, sync::Arc};
+pub(crate) use block::Block;
+use datafusion::{catalog::SchemaProvider, common::ScalarValue};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 use tokio_util::sync::CancellationToken;
 
 pub struct Session {
@@ -29,8 +34,11 @@ pub struct Session {
     pub(crate) database: String,
     pub(crate) variables: Variables,
     pub(crate) block: Option<Arc<Block>>,
-    pub(crate) prepared: HashMap<String, Arc<Named>>,
+    /// What PREPARE named.
+    pub(crate) prepared: HashMap<String, Prepared>,
     pub(crate) notices: Vec<Notice>,
+    /// Schemas beside the databases.
+    pub(crate) schemas: BTreeMap<String, Arc<dyn SchemaProvider>>,
 }
 
 impl Session {
@@ -42,6 +50,7 @@ impl Session {
             block: None,
             prepared: HashMap::new(),
             notices: Vec::new(),
+            schemas: BTreeMap::new(),
         }
     }
 
@@ -54,9 +63,12 @@ impl Session {
     }
 
     /// Looks the statement's names up: parameter types (as `hints` say, else inferred) and the columns of its result.
+    ///
+    /// # Errors
+    /// What looking up says; in a block it fails the block.
     pub async fn prepare(&mut self, statement: Statement, hints: &[Option<DataType>]) -> Result<Prepared> {
-        let _ = hints;
-        Ok(Prepared { statement: Arc::new(statement), parameters: Vec::new(), result: None })
+        let done = prepared::prepare(self, statement, hints).await;
+        self.note_failure(done)
     }
 
     /// Runs a statement; `cancel` stops it, its rows too.
@@ -64,13 +76,37 @@ impl Session {
     /// # Errors
     /// What the statement says; `25P02` in a block that has failed.
     pub async fn execute(&mut self, prepared: &Prepared, params: Vec<ScalarValue>, cancel: CancellationToken) -> Result<Outcome> {
-        let _ = (prepared, params, cancel);
-        Err(Error::unsupported("statements are not built yet"))
+        let limit = limit::Limit::start(cancel, self.variables.statement_timeout());
+        let done = limit.run(execute::run(self, prepared, params)).await;
+        self.note_failure(done).map(|outcome| limit.over(outcome, self.block.clone()))
+    }
+
+    /// Runs the statements of a text one after the other, without parameters.
+    pub async fn run(&mut self, sql: &str) -> Result<Vec<Outcome>> {
+        let mut outcomes = Vec::new();
+        for statement in self.parse(sql)? {
+            let prepared = self.prepare(statement, &[]).await?;
+            outcomes.push(self.execute(&prepared, Vec::new(), CancellationToken::new()).await?);
+        }
+        Ok(outcomes)
+    }
+
+    fn note_failure<T>(&self, done: Result<T>) -> Result<T> {
+        if done.is_err()
+            && let Some(block) = &self.block
+        {
+            block.fail();
+        }
+        done
     }
 
     /// What the statements since the last call had to say beside their answers.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
+    }
+
+    pub(crate) fn notice(&mut self, notice: Notice) {
+        self.notices.push(notice);
     }
 
     pub fn database(&self) -> &str {
@@ -102,5 +138,10 @@ impl Session {
         self.shared.check_database(name)?;
         self.database = name.to_owned();
         Ok(())
+    }
+
+    /// Adds a schema that queries of this connection can name, such as pg_catalog.
+    pub fn register_schema(&mut self, name: &str, schema: Arc<dyn SchemaProvider>) {
+        self.schemas.insert(name.to_owned(), schema);
     }
 }

@@ -20,6 +20,13 @@ impl From<DataFusionError> for Error {
     }
 }
 
+/// Comes out of DataFusion as it went in.
+impl From<Error> for DataFusionError {
+    fn from(e: Error) -> Self {
+        Self::External(Box::new(e))
+    }
+}
+
 impl From<ArrowError> for Error {
     fn from(e: ArrowError) -> Self {
         of_arrow(&e)

@@ -1,10 +1,15 @@
 //! A transaction block: one cut, fixed at its first statement, its own writes, and whether it has failed.
 
 use crate::{Error, Result, sqlstate};
+use arrow::array::RecordBatch;
 use ebb_engine::{Engine, ReadView, Transaction};
-use std::sync::{
-    OnceLock,
-    atomic::{AtomicBool, Ordering},
+use ebb_storage::ids::{SchemaVersion, StreamId};
+use std::{
+    collections::HashMap,
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 use tokio::sync::Mutex;
 
@@ -20,6 +25,8 @@ pub(crate) struct Block {
     view: OnceLock<ReadView>,
     /// `None` once it was committed.
     pub transaction: Mutex<Option<Transaction>>,
+    /// Streams that were written, and under which columns.
+    pub written: Mutex<HashMap<StreamId, SchemaVersion>>,
     failed: AtomicBool,
     pub read_only: AtomicBool,
 }
@@ -29,6 +36,7 @@ impl Block {
         Self {
             view: OnceLock::new(),
             transaction: Mutex::new(Some(engine.transaction())),
+            written: Mutex::new(HashMap::new()),
             failed: AtomicBool::new(false),
             read_only: AtomicBool::new(read_only),
         }
@@ -37,6 +45,14 @@ impl Block {
     /// The block's cut: as of the first call.
     pub fn view(&self, engine: &Engine) -> ReadView {
         self.view.get_or_init(|| engine.read()).clone()
+    }
+
+    /// Rows that the block has inserted.
+    pub async fn own_rows(&self) -> HashMap<StreamId, Vec<(SchemaVersion, RecordBatch)>> {
+        let written = self.written.lock().await.clone();
+        let transaction = self.transaction.lock().await;
+        let Some(transaction) = transaction.as_ref() else { return HashMap::new() };
+        written.into_iter().map(|(id, version)| (id, transaction.pending(id).into_iter().map(|b| (version, b)).collect())).collect()
     }
 
     pub fn begun(&self) -> bool {

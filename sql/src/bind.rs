@@ -1,0 +1,8 @@
+//! From syntax to engine values: names looked up, expressions typed, definitions checked. Nothing here changes anything.
+
+pub mod alter;
+pub mod create_stream;
+pub mod expression;
+pub mod names;
+pub mod rules;
+pub mod settings;

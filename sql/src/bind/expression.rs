@@ -1,0 +1,70 @@
+//! Expressions over given columns, planned with the statement's own time and settings.
+
+use crate::{Error, Result, functions, parse};
+use arrow::{
+    array::{ArrayRef, RecordBatch},
+    datatypes::{DataType, SchemaRef},
+};
+use datafusion::{
+    common::{DFSchema, ParamValues, ScalarValue},
+    execution::SessionState,
+    logical_expr::{Expr, ExprSchemable, cast},
+    physical_expr::PhysicalExpr,
+    sql::sqlparser::ast::{self, ExprWithAlias},
+};
+use std::sync::Arc;
+
+/// Canonical text over the columns of `schema`.
+pub fn plan(state: &SessionState, text: &str, schema: &DFSchema) -> Result<Expr> {
+    plan_ast(state, *parse::parse_expression(text)?.ast, schema)
+}
+
+pub fn plan_ast(state: &SessionState, mut tree: ast::Expr, schema: &DFSchema) -> Result<Expr> {
+    functions::rewrite_expr(&mut tree);
+    Ok(state.create_logical_expr_from_sql_expr(ExprWithAlias { expr: tree, alias: None }, schema)?)
+}
+
+/// An expression over rows that will come.
+pub struct RowValue {
+    expr: Arc<dyn PhysicalExpr>,
+}
+
+impl RowValue {
+    pub fn new(state: &SessionState, text: &str, schema: &SchemaRef, ty: &DataType) -> Result<Self> {
+        let df_schema = DFSchema::try_from(schema.as_ref().clone())?;
+        let logical = plan(state, text, &df_schema)?;
+        let logical = if logical.get_type(&df_schema)? == *ty { logical } else { cast(logical, ty.clone()) };
+        Ok(Self { expr: state.create_physical_expr(logical, &df_schema)? })
+    }
+
+    pub fn of(&self, rows: &RecordBatch) -> Result<ArrayRef> {
+        Ok(self.expr.evaluate(rows)?.into_array(rows.num_rows())?)
+    }
+}
+
+/// The value of an expression that names no column.
+pub fn constant(state: &SessionState, tree: &ast::Expr, params: &[ScalarValue]) -> Result<ScalarValue> {
+    let schema = DFSchema::empty();
+    let expr = plan_ast(state, tree.clone(), &schema)?;
+    let expr = with_params(expr, params)?;
+    let physical = state.create_physical_expr(expr, &schema)?;
+    let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(1));
+    let one = RecordBatch::try_new_with_options(Arc::new(arrow::datatypes::Schema::empty()), Vec::new(), &options)?;
+    let array = physical.evaluate(&one)?.into_array(1)?;
+    Ok(ScalarValue::try_from_array(&array, 0)?)
+}
+
+fn with_params(expr: Expr, params: &[ScalarValue]) -> Result<Expr> {
+    use datafusion::common::tree_node::{Transformed, TreeNode};
+    let values = ParamValues::from(params.to_vec());
+    let replaced = expr.transform(|e| {
+        Ok(match &e {
+            Expr::Placeholder(p) => {
+                let value = values.get_placeholders_with_values(&p.id)?;
+                Transformed::yes(Expr::Literal(value.value, None))
+            }
+            _ => Transformed::no(e),
+        })
+    });
+    replaced.map(|t| t.data).map_err(Error::from)
+}

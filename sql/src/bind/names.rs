@@ -1,0 +1,50 @@
+//! What the parts of a stream's name mean: database, stream, branch.
+
+use crate::{Error, Result, nearest, sqlstate, statement::StreamName};
+use ebb_storage::manifest::{Manifest, StreamState};
+use std::sync::Arc;
+
+/// The beginning of names that mean branches.
+pub const BRANCH_PREFIX: &str = "branch_";
+
+/// Database and stream that `name` means where streams are made; `public` is `current`.
+///
+/// # Errors
+/// For names of more parts, and those that are kept for branches.
+pub fn split(name: &StreamName, current: &str) -> Result<(String, String)> {
+    let parts: Vec<&str> = name.parts.iter().map(|p| p.as_str()).collect();
+    let (database, stream) = match parts.as_slice() {
+        [stream] => (current, *stream),
+        [database, stream] => (*database, *stream),
+        [catalog, database, stream] if *catalog == crate::provider::CATALOG => (*database, *stream),
+        _ => {
+            let message = format!("'{name}' is no stream's name: write database.stream");
+            return Err(Error::invalid(message).with_sqlstate(sqlstate::UNDEFINED_TABLE).at(name.position()));
+        }
+    };
+    let database = if database == crate::provider::catalog::PUBLIC { current } else { database };
+    Ok((database.to_owned(), stream.to_owned()))
+}
+
+/// The stream that `name` means.
+///
+/// # Errors
+/// `42P01` with the nearest name; `0A000` for a branch.
+pub fn find<'a>(manifest: &'a Manifest, name: &StreamName, current: &str) -> Result<&'a Arc<StreamState>> {
+    let (database, stream) = split(name, current)?;
+    if stream.starts_with(BRANCH_PREFIX) {
+        return Err(Error::unsupported(format!("branches are not built yet: '{name}'")).at(name.position()));
+    }
+    manifest.stream_named(&database, &stream).ok_or_else(|| unknown(manifest, &database, &stream, name.position()))
+}
+
+pub fn unknown(manifest: &Manifest, database: &str, stream: &str, position: usize) -> Error {
+    let error = if manifest.databases.contains(database) {
+        let names: Vec<&str> = manifest.streams().filter(|s| s.def.database == database).map(|s| s.def.name.as_str()).collect();
+        Error::not_found(format!("stream '{database}.{stream}' does not exist{}", nearest::did_you_mean(stream, names)))
+    } else {
+        let names: Vec<&str> = manifest.databases.iter().map(String::as_str).collect();
+        Error::not_found(format!("database '{database}' does not exist{}", nearest::did_you_mean(database, names)))
+    };
+    error.with_sqlstate(sqlstate::UNDEFINED_TABLE).at(position)
+}

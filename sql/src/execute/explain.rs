@@ -1,0 +1,116 @@
+//! EXPLAIN of queries, and of what rules will do to a stream's parts.
+
+use super::{query, rows};
+use crate::{
+    Error, Outcome, Result, RowTag, Session,
+    bind::{expression, names},
+    statement::{Explain, ExplainLifecycle, InsertRows, Query, Verb},
+};
+use arrow::{
+    array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray},
+    datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit},
+};
+use datafusion::{common::ScalarValue, dataframe::DataFrame, physical_plan::displayable};
+use ebb_engine::Timestamp;
+use std::sync::Arc;
+
+pub(super) fn plan_schema() -> SchemaRef {
+    rows::texts_schema(&["plan_type", "plan"])
+}
+
+pub(super) async fn plan(session: &mut Session, explain: &Explain, params: &[ScalarValue]) -> Result<Outcome> {
+    let inner = match &explain.statement.verb {
+        Verb::Query(q) => q,
+        Verb::Insert(i) => match &i.rows {
+            InsertRows::Query(q) => q,
+            _ => return Err(Error::unsupported("EXPLAIN of INSERT ... VALUES: there is nothing to plan")),
+        },
+        Verb::Delete(_) => return Err(Error::unsupported("DELETE FROM: not built yet")),
+        _ => return Err(Error::unsupported("EXPLAIN takes a query or an INSERT of one")),
+    };
+    let lines = lines(session, inner, explain, params).await?;
+    rows::texts(&["plan_type", "plan"], &lines, RowTag::Fixed("EXPLAIN"))
+}
+
+async fn lines(session: &mut Session, query: &Query, explain: &Explain, params: &[ScalarValue]) -> Result<Vec<Vec<Option<String>>>> {
+    let (plan, state) = query::plan(session, query).await?;
+    let plan = query::with_params(plan, params)?;
+    let frame = DataFrame::new(state.clone(), plan);
+    let optimized = state.optimize(frame.logical_plan())?;
+    let physical = frame.create_physical_plan().await?;
+    let line = |kind: &str, text: String| vec![Some(kind.to_owned()), Some(text)];
+    if explain.options.analyze {
+        datafusion::physical_plan::collect(physical.clone(), state.task_ctx()).await?;
+        let shown = datafusion::physical_plan::display::DisplayableExecutionPlan::with_metrics(physical.as_ref());
+        return Ok(vec![line("Plan with Metrics", shown.indent(true).to_string())]);
+    }
+    Ok(vec![
+        line("logical_plan", optimized.display_indent().to_string()),
+        line("physical_plan", displayable(physical.as_ref()).indent(false).to_string()),
+    ])
+}
+
+pub(super) fn lifecycle_schema() -> SchemaRef {
+    let moment = || DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+    let text = |n: &str| Field::new(n, DataType::Utf8, true);
+    let time = |n: &str| Field::new(n, moment(), true);
+    Arc::new(Schema::new(vec![
+        text("part"),
+        text("rule"),
+        text("action"),
+        time("due_at"),
+        text("state"),
+        text("reason"),
+        text("blocked_by"),
+        time("since"),
+        text("unblock_with"),
+        time("next_attempt_at"),
+        Field::new("rows", DataType::Int64, true),
+        Field::new("bytes", DataType::Int64, true),
+    ]))
+}
+
+pub(super) async fn lifecycle(session: &mut Session, explain: &ExplainLifecycle, params: &[ScalarValue]) -> Result<Outcome> {
+    let engine = session.shared.engine.clone();
+    let id = names::find(&engine.manifest(), &explain.stream, &session.database)?.def.id;
+    let at = match &explain.at {
+        None => engine.now(),
+        Some(e) => {
+            let cut = session.cut().await;
+            moment(&expression::constant(&session.context(&cut, false), &e.ast, params)?)?
+        }
+    };
+    let lines = engine.explain_lifecycle(id, at)?;
+    let texts = |of: &dyn Fn(&ebb_engine::Explained) -> Option<String>| Arc::new(lines.iter().map(of).collect::<StringArray>()) as ArrayRef;
+    let times = |of: &dyn Fn(&ebb_engine::Explained) -> Option<Timestamp>| {
+        let array: TimestampMicrosecondArray = lines.iter().map(|l| of(l).map(|t| t.0)).collect();
+        Arc::new(array.with_timezone("UTC")) as ArrayRef
+    };
+    let numbers = |of: &dyn Fn(&ebb_engine::Explained) -> u64| {
+        Arc::new(lines.iter().map(|l| i64::try_from(of(l)).ok()).collect::<Int64Array>()) as ArrayRef
+    };
+    let columns = vec![
+        texts(&|l| Some(l.part.clone())),
+        texts(&|l| Some(l.rule.clone())),
+        texts(&|l| Some(l.action.clone())),
+        times(&|l| l.due_at),
+        texts(&|l| Some(l.state.clone())),
+        texts(&|l| Some(l.reason.clone())),
+        texts(&|l| l.blocked_by.clone()),
+        times(&|l| l.since),
+        texts(&|l| l.unblock_with.clone()),
+        times(&|l| l.next_attempt_at),
+        numbers(&|l| l.rows),
+        numbers(&|l| l.bytes),
+    ];
+    Ok(rows::of(RecordBatch::try_new(lifecycle_schema(), columns)?, RowTag::Fixed("EXPLAIN LIFECYCLE")))
+}
+
+/// A time, or a text that is one.
+fn moment(value: &ScalarValue) -> Result<Timestamp> {
+    let array = super::ingest::fit(&value.to_array()?, &DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())))?;
+    match ScalarValue::try_from_array(&array, 0)? {
+        ScalarValue::TimestampMicrosecond(Some(t), _) => Ok(Timestamp(t)),
+        _ => Err(Error::invalid("AT TIMESTAMP takes a time")),
+    }
+}

@@ -1,0 +1,171 @@
+//! SELECT: planned by DataFusion over the statement's cut. What DataFusion would ignore is refused before.
+
+use crate::{
+    Error, Outcome, Result, RowTag, Session,
+    bind::names,
+    functions,
+    statement::{Query, StreamName},
+};
+use arrow::datatypes::SchemaRef;
+use datafusion::{
+    common::{ParamValues, ScalarValue},
+    dataframe::DataFrame,
+    error::DataFusionError,
+    execution::{SendableRecordBatchStream, SessionState},
+    logical_expr::LogicalPlan,
+    sql::sqlparser::ast::{
+        self, ExcludeSelectItem, Ident, ObjectName, SelectItem, SelectItemQualifiedWildcardKind, TableFactor, VisitMut, VisitorMut,
+        WildcardAdditionalOptions,
+    },
+};
+use ebb_storage::stream_def::{TP_SN, TP_TIME};
+use std::ops::ControlFlow;
+
+pub(super) async fn run(session: &mut Session, query: &Query, params: &[ScalarValue]) -> Result<Outcome> {
+    let (schema, stream) = stream(session, query, params).await?;
+    Ok(Outcome::Rows { schema, stream, tag: RowTag::Select })
+}
+
+pub(crate) async fn stream(session: &mut Session, query: &Query, params: &[ScalarValue]) -> Result<(SchemaRef, SendableRecordBatchStream)> {
+    let (plan, state) = plan(session, query).await?;
+    let plan = with_params(plan, params)?;
+    let stream = DataFrame::new(state, plan).execute_stream().await?;
+    Ok((stream.schema(), stream))
+}
+
+pub(crate) fn with_params(plan: LogicalPlan, params: &[ScalarValue]) -> Result<LogicalPlan> {
+    match params {
+        [] => Ok(plan),
+        _ => Ok(plan.with_param_values(ParamValues::from(params.to_vec()))?),
+    }
+}
+
+pub(crate) async fn plan(session: &mut Session, query: &Query) -> Result<(LogicalPlan, SessionState)> {
+    if let Some(version) = query.versions.first() {
+        let message = format!("reading '{}' as of a version or time is not built yet", version.name);
+        return Err(Error::unsupported(message).at(version.position.0));
+    }
+    let cut = session.cut().await;
+    let text = query.source.text().to_ascii_lowercase();
+    let hidden_columns = text.contains(TP_TIME) || text.contains(TP_SN);
+    let state = session.context(&cut, hidden_columns);
+    let mut query = query.clone();
+    functions::rewrite_query(&mut query.ast);
+    if hidden_columns {
+        let known = |name: &ObjectName| stream_name(name).is_some_and(|n| names::find(cut.view.manifest(), &n, &session.database).is_ok());
+        let _ = query.ast.visit(&mut Wildcards { is_stream: known });
+    }
+    match state.statement_to_plan(query.to_datafusion()).await {
+        Ok(plan) => Ok((plan, state)),
+        Err(e) => Err(explain(session, &cut, &query, e)),
+    }
+}
+
+/// The error with the nearest stream's name where one was not found.
+fn explain(session: &Session, cut: &crate::provider::Cut, query: &Query, e: DataFusionError) -> Error {
+    let error = Error::from_datafusion(&e, query.source.text());
+    if error.sqlstate() != crate::sqlstate::UNDEFINED_TABLE {
+        return error;
+    }
+    let mut missing = None;
+    let _ = ast::visit_relations(query.ast.as_ref(), |name| {
+        let Some(name) = stream_name(name) else { return ControlFlow::Continue(()) };
+        match names::split(&name, &session.database) {
+            Ok((database, stream))
+                if error.message().contains(&stream) && cut.view.manifest().stream_named(&database, &stream).is_none() =>
+            {
+                missing = Some(names::unknown(cut.view.manifest(), &database, &stream, 0));
+                ControlFlow::Break(())
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    });
+    missing.map_or(error, |m| m)
+}
+
+fn stream_name(name: &ObjectName) -> Option<StreamName> {
+    let parts = name.0.iter().map(|p| {
+        let ident = p.as_ident()?;
+        let text = if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() };
+        Some(text.as_str().into())
+    });
+    Some(StreamName { parts: parts.collect::<Option<Vec<_>>>()? })
+}
+
+/// Keeps hidden columns out of `*` where they can be named.
+struct Wildcards<F> {
+    is_stream: F,
+}
+
+impl<F: Fn(&ObjectName) -> bool> VisitorMut for Wildcards<F> {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &mut ast::Select) -> ControlFlow<()> {
+        let mut relations: Vec<(ObjectName, bool)> = Vec::new();
+        for table in &select.from {
+            for factor in std::iter::once(&table.relation).chain(table.joins.iter().map(|j| &j.relation)) {
+                let Some(relation) = self.relation(factor) else { return ControlFlow::Continue(()) };
+                relations.push(relation);
+            }
+        }
+        if !relations.iter().any(|(_, stream)| *stream) {
+            return ControlFlow::Continue(());
+        }
+        let items = std::mem::take(&mut select.projection);
+        for item in items {
+            match item {
+                SelectItem::Wildcard(options) if relations.len() == 1 => {
+                    select.projection.push(SelectItem::Wildcard(without_hidden(options)))
+                }
+                SelectItem::Wildcard(options) => {
+                    for (name, stream) in &relations {
+                        let options = if *stream { without_hidden(options.clone()) } else { options.clone() };
+                        let kind = SelectItemQualifiedWildcardKind::ObjectName(name.clone());
+                        select.projection.push(SelectItem::QualifiedWildcard(kind, options));
+                    }
+                }
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
+                    let stream = relations.iter().any(|(n, stream)| *stream && n.to_string().eq_ignore_ascii_case(&name.to_string()));
+                    let options = if stream { without_hidden(options) } else { options };
+                    select.projection.push(SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options));
+                }
+                other => select.projection.push(other),
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl<F: Fn(&ObjectName) -> bool> Wildcards<F> {
+    /// How a relation is called, and whether it is a stream.
+    fn relation(&self, factor: &TableFactor) -> Option<(ObjectName, bool)> {
+        let called = |alias: &Option<ast::TableAlias>| alias.as_ref().map(|a| ObjectName::from(vec![a.name.clone()]));
+        match factor {
+            TableFactor::Table { name, alias, .. } => {
+                let last = name.0.last().and_then(|p| p.as_ident()).map(|i| ObjectName::from(vec![i.clone()]))?;
+                Some((called(alias).unwrap_or(last), (self.is_stream)(name)))
+            }
+            TableFactor::Derived { alias, .. } => called(alias).map(|n| (n, false)),
+            TableFactor::NestedJoin { .. } => None,
+            TableFactor::Function { alias, .. } | TableFactor::TableFunction { alias, .. } | TableFactor::UNNEST { alias, .. } => {
+                called(alias).map(|n| (n, false))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn without_hidden(mut options: WildcardAdditionalOptions) -> WildcardAdditionalOptions {
+    let mut names = match options.opt_exclude.take() {
+        Some(ExcludeSelectItem::Single(name)) => vec![name],
+        Some(ExcludeSelectItem::Multiple(names)) => names,
+        None => Vec::new(),
+    };
+    for hidden in [TP_TIME, TP_SN] {
+        if !names.iter().any(|n| n.to_string() == hidden) {
+            names.push(ObjectName::from(vec![Ident::new(hidden)]));
+        }
+    }
+    options.opt_exclude = Some(ExcludeSelectItem::Multiple(names));
+    options
+}

@@ -1,0 +1,115 @@
+//! Databases as schemas, streams as tables, all of one cut. `public` is the connection's database.
+
+use super::table::StreamTable;
+use crate::{database::Shared, system};
+use arrow::array::RecordBatch;
+use async_trait::async_trait;
+use datafusion::{
+    catalog::{CatalogProvider, SchemaProvider, TableProvider},
+    error::{DataFusionError, Result},
+};
+use ebb_engine::ReadView;
+use ebb_storage::{
+    Timestamp,
+    ids::{SchemaVersion, StreamId},
+};
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    sync::Arc,
+};
+
+/// The one catalog.
+pub const CATALOG: &str = "ebb";
+pub const PUBLIC: &str = "public";
+
+/// What a statement reads.
+#[derive(Clone)]
+pub(crate) struct Cut {
+    pub view: ReadView,
+    /// Rows that the statement's own block has written.
+    pub own: Arc<HashMap<StreamId, Vec<(SchemaVersion, RecordBatch)>>>,
+    pub now: Timestamp,
+}
+
+pub(crate) struct ViewCatalog {
+    pub shared: Arc<Shared>,
+    pub cut: Cut,
+    /// The connection's database.
+    pub database: String,
+    /// Whether `_tp_time` and `_tp_sn` can be named.
+    pub hidden_columns: bool,
+    /// Schemas that a connection brings, such as pg_catalog.
+    pub extra: BTreeMap<String, Arc<dyn SchemaProvider>>,
+}
+
+impl fmt::Debug for ViewCatalog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ViewCatalog({})", self.database)
+    }
+}
+
+impl CatalogProvider for ViewCatalog {
+    fn schema_names(&self) -> Vec<String> {
+        let databases = self.cut.view.manifest().databases.iter().cloned();
+        databases.chain([PUBLIC.to_owned()]).chain(self.extra.keys().cloned()).collect()
+    }
+
+    fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
+        if let Some(extra) = self.extra.get(name) {
+            return Some(extra.clone());
+        }
+        let database = if name == PUBLIC { self.database.as_str() } else { name };
+        if !self.cut.view.manifest().databases.contains(database) {
+            return None;
+        }
+        Some(Arc::new(ViewSchema {
+            shared: self.shared.clone(),
+            cut: self.cut.clone(),
+            database: database.to_owned(),
+            hidden_columns: self.hidden_columns,
+        }))
+    }
+}
+
+struct ViewSchema {
+    shared: Arc<Shared>,
+    cut: Cut,
+    database: String,
+    hidden_columns: bool,
+}
+
+impl fmt::Debug for ViewSchema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ViewSchema({})", self.database)
+    }
+}
+
+#[async_trait]
+impl SchemaProvider for ViewSchema {
+    fn table_names(&self) -> Vec<String> {
+        let of = self.cut.view.manifest().streams().filter(|s| s.def.database == self.database).map(|s| s.def.name.clone());
+        let mut names: Vec<String> = of.collect();
+        if self.database == system::DATABASE {
+            names.extend(system::NAMES.iter().map(|n| (*n).to_owned()));
+        }
+        names.sort();
+        names
+    }
+
+    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>, DataFusionError> {
+        if self.database == system::DATABASE
+            && let Some(table) = system::table(name, &self.shared, &self.cut)
+        {
+            return Ok(Some(table?));
+        }
+        let Some(view) = self.cut.view.stream_named(&self.database, name) else { return Ok(None) };
+        let own = self.cut.own.get(&view.def.id).cloned().unwrap_or_default();
+        Ok(Some(Arc::new(StreamTable::new(self.shared.clone(), view, own, self.hidden_columns, self.cut.now))))
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        self.cut.view.manifest().stream_named(&self.database, name).is_some()
+            || self.database == system::DATABASE && system::NAMES.contains(&name)
+    }
+}

@@ -1,0 +1,100 @@
+//! How DataFusion reads parts: footers are parsed once for each part and generation, since neither ever changes.
+
+use bytes::Bytes;
+use datafusion::{
+    datasource::{listing::PartitionedFile, object_store::ObjectStoreUrl, physical_plan::parquet::ParquetFileReaderFactory},
+    error::Result,
+    parquet::{
+        arrow::{arrow_reader::ArrowReaderOptions, async_reader::AsyncFileReader},
+        errors::ParquetError,
+        file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader},
+    },
+    physical_plan::metrics::ExecutionPlanMetricsSet,
+};
+use ebb_engine::LivePart;
+use ebb_storage::ids::{Generation, PartId};
+use futures::{FutureExt, future::BoxFuture};
+use object_store::{ObjectStore, ObjectStoreExt, path::Path};
+use parking_lot::Mutex;
+use std::{collections::HashMap, ops::Range, sync::Arc};
+
+/// Footers kept; beyond it the cache starts anew.
+const FOOTERS_MAX: usize = 8192;
+
+/// A name that DataFusion wants; parts bring their own store.
+pub(crate) fn store_url() -> ObjectStoreUrl {
+    ObjectStoreUrl::parse("ebb://parts/").expect("a constant that parses")
+}
+
+/// Where a part's file is, attached to DataFusion's file.
+#[derive(Clone)]
+pub(super) struct PartFile {
+    id: (PartId, Generation),
+    store: Arc<dyn ObjectStore>,
+    key: Path,
+    bytes: u64,
+}
+
+impl PartFile {
+    pub fn of(part: &LivePart) -> Self {
+        let placement = &part.meta.placement;
+        Self { id: (part.meta.id, placement.generation), store: part.store.clone(), key: part.key.clone(), bytes: placement.bytes }
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FileCache {
+    footers: Arc<Mutex<HashMap<(PartId, Generation), Arc<ParquetMetaData>>>>,
+}
+
+impl ParquetFileReaderFactory for FileCache {
+    fn create_reader(
+        &self,
+        _: usize,
+        file: PartitionedFile,
+        _: Option<usize>,
+        _: &ExecutionPlanMetricsSet,
+    ) -> Result<Box<dyn AsyncFileReader + Send>> {
+        let part = file.extension::<PartFile>().cloned();
+        let part = part.ok_or_else(|| datafusion::error::DataFusionError::Internal("a file that is no part".to_owned()))?;
+        Ok(Box::new(Reader { part, cache: self.clone() }))
+    }
+}
+
+struct Reader {
+    part: PartFile,
+    cache: FileCache,
+}
+
+fn of_store(e: object_store::Error) -> ParquetError {
+    ParquetError::External(Box::new(ebb_storage::Error::from(e)))
+}
+
+impl AsyncFileReader for Reader {
+    fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, Result<Bytes, ParquetError>> {
+        async move { self.part.store.get_range(&self.part.key, range).await.map_err(of_store) }.boxed()
+    }
+
+    fn get_byte_ranges(&mut self, ranges: Vec<Range<u64>>) -> BoxFuture<'_, Result<Vec<Bytes>, ParquetError>> {
+        async move { self.part.store.get_ranges(&self.part.key, &ranges).await.map_err(of_store) }.boxed()
+    }
+
+    fn get_metadata<'a>(&'a mut self, _: Option<&'a ArrowReaderOptions>) -> BoxFuture<'a, Result<Arc<ParquetMetaData>, ParquetError>> {
+        async move {
+            if let Some(known) = self.cache.footers.lock().get(&self.part.id) {
+                return Ok(known.clone());
+            }
+            let bytes = self.part.bytes;
+            let mut reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Optional);
+            reader.try_load(&mut *self, bytes).await?;
+            let footer = Arc::new(reader.finish()?);
+            let mut footers = self.cache.footers.lock();
+            if footers.len() >= FOOTERS_MAX {
+                footers.clear();
+            }
+            footers.insert(self.part.id, footer.clone());
+            Ok(footer)
+        }
+        .boxed()
+    }
+}

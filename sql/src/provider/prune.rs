@@ -1,0 +1,99 @@
+//! Which parts may hold rows that a query's filters keep, by the bounds in the manifest alone.
+
+use super::{stats::scalar, table::StreamTable};
+use arrow::array::{ArrayRef, BooleanArray, UInt64Array};
+use datafusion::{
+    catalog::Session,
+    common::{Column, DFSchema, ScalarValue, pruning::PruningStatistics},
+    error::Result,
+    logical_expr::{Expr, utils::conjunction},
+    physical_optimizer::pruning::PruningPredicateBuilder,
+};
+use ebb_engine::LivePart;
+use ebb_storage::{
+    ids::ColumnId,
+    part::stats::Bound,
+    stream_def::{StreamDef, TP_TIME},
+};
+use std::{collections::HashSet, sync::Arc};
+
+pub(super) fn parts(table: &StreamTable, state: &dyn Session, filters: &[Expr]) -> Result<Vec<LivePart>> {
+    let all = table.view.parts.clone();
+    if all.is_empty() || filters.is_empty() {
+        return Ok(all);
+    }
+    let def = table.def();
+    let schema = def.part_schema();
+    let stored = |e: &&Expr| e.column_refs().iter().all(|c| schema.index_of(&c.name).is_ok());
+    let Some(filter) = conjunction(filters.iter().filter(stored).cloned()) else { return Ok(all) };
+    let df_schema = DFSchema::try_from(schema.as_ref().clone())?;
+    let unqualified = unqualified(filter)?;
+    let predicate = state.create_physical_expr(unqualified, &df_schema)?;
+    // A filter that pruning cannot use prunes nothing.
+    let Ok(pruning) = PruningPredicateBuilder::new().with_file_schema(schema).try_build(predicate) else { return Ok(all) };
+    let keep = pruning.prune(&Bounds { parts: &all, def })?;
+    Ok(all.into_iter().zip(keep).filter(|(_, keep)| *keep).map(|(part, _)| part).collect())
+}
+
+fn unqualified(filter: Expr) -> Result<Expr> {
+    use datafusion::common::tree_node::{Transformed, TreeNode};
+    Ok(filter
+        .transform(|e| {
+            Ok(match e {
+                Expr::Column(c) if c.relation.is_some() => Transformed::yes(Expr::Column(Column::new_unqualified(c.name))),
+                other => Transformed::no(other),
+            })
+        })?
+        .data)
+}
+
+struct Bounds<'a> {
+    parts: &'a [LivePart],
+    def: &'a Arc<StreamDef>,
+}
+
+impl Bounds<'_> {
+    fn id(&self, column: &Column) -> Option<ColumnId> {
+        if column.name == TP_TIME {
+            return Some(ColumnId::TP_TIME);
+        }
+        self.def.column(&column.name).map(|c| c.id)
+    }
+
+    fn values(&self, column: &Column, of: impl Fn(&ebb_storage::part::stats::ColumnStats) -> Option<Bound>) -> Option<ArrayRef> {
+        let id = self.id(column)?;
+        let schema = self.def.part_schema();
+        let ty = schema.field_with_name(&column.name).ok()?.data_type().clone();
+        // Floats: NaN is above every bound that is kept.
+        if ty.is_floating() {
+            return None;
+        }
+        let none = ScalarValue::try_from(&ty).ok()?;
+        let bound = |p: &LivePart| p.meta.stats_of(id).and_then(&of).and_then(|b| scalar(&b, &ty)).unwrap_or_else(|| none.clone());
+        ScalarValue::iter_to_array(self.parts.iter().map(bound)).ok()
+    }
+}
+
+impl PruningStatistics for Bounds<'_> {
+    fn min_values(&self, column: &Column) -> Option<ArrayRef> {
+        self.values(column, |s| s.min.clone())
+    }
+    fn max_values(&self, column: &Column) -> Option<ArrayRef> {
+        self.values(column, |s| s.max.clone())
+    }
+    fn num_containers(&self) -> usize {
+        self.parts.len()
+    }
+    fn null_counts(&self, column: &Column) -> Option<ArrayRef> {
+        let id = self.id(column)?;
+        let counts: UInt64Array = self.parts.iter().map(|p| p.meta.stats_of(id).map(|s| s.nulls)).collect();
+        Some(Arc::new(counts))
+    }
+    fn row_counts(&self) -> Option<ArrayRef> {
+        let counts: UInt64Array = self.parts.iter().map(|p| Some(p.meta.rows)).collect();
+        Some(Arc::new(counts))
+    }
+    fn contained(&self, _: &Column, _: &HashSet<ScalarValue>) -> Option<BooleanArray> {
+        None
+    }
+}

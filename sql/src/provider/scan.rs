@@ -1,0 +1,110 @@
+//! One plan for one stream: parts that pruning left, grouped by the shape of their columns, then the tail and the block's own rows.
+
+use super::{parts, prune, shape, table::StreamTable, tail_source};
+use crate::bind::expression;
+use datafusion::{
+    catalog::Session,
+    common::{DFSchema, DataFusionError},
+    error::Result,
+    logical_expr::Expr,
+    physical_expr::{PhysicalExpr, expressions::Column},
+    physical_plan::{ExecutionPlan, empty::EmptyExec, projection::ProjectionExec, union::UnionExec},
+};
+use ebb_engine::{LivePart, upgrade::upgrade};
+use ebb_storage::stream_def::TP_SN;
+use std::{collections::BTreeMap, sync::Arc};
+
+/// What `projection` of the table's columns needs.
+pub(super) fn plan(
+    table: &StreamTable,
+    state: &dyn Session,
+    projection: Option<&[usize]>,
+    filters: &[Expr],
+    limit: Option<usize>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let def = table.def();
+    let stored = def.part_schema();
+    let wanted: Vec<usize> = projection.map_or_else(|| (0..table.schema.fields().len()).collect(), <[usize]>::to_vec);
+    let alias = |i: &usize| def.columns.get(*i).is_some_and(|c| c.is_alias());
+    if !wanted.iter().any(alias) {
+        let places = wanted.iter().map(|i| stored.index_of(table.schema.field(*i).name())).collect::<Result<Vec<_>, _>>()?;
+        return stored_rows(table, state, &places, filters, limit);
+    }
+    // Computed columns may read any other.
+    let all: Vec<usize> = (0..stored.fields().len()).collect();
+    let rows = stored_rows(table, state, &all, filters, limit)?;
+    let schema = DFSchema::try_from(stored.as_ref().clone())?;
+    let mut columns: Vec<(Arc<dyn PhysicalExpr>, String)> = Vec::with_capacity(wanted.len());
+    for i in &wanted {
+        let field = table.schema.field(*i);
+        let expr: Arc<dyn PhysicalExpr> = match def.columns.get(*i).filter(|c| c.is_alias()) {
+            Some(column) => {
+                let text = column.default.as_ref().map(|d| d.expr.as_str()).unwrap_or("NULL");
+                let logical = expression::plan(session_state(state)?, text, &schema)?;
+                state.create_physical_expr(datafusion::logical_expr::cast(logical, field.data_type().clone()), &schema)?
+            }
+            None => Arc::new(Column::new_with_schema(field.name(), &stored)?),
+        };
+        columns.push((expr, field.name().clone()));
+    }
+    Ok(Arc::new(ProjectionExec::try_new(columns, rows)?))
+}
+
+pub(super) fn session_state(state: &dyn Session) -> Result<&datafusion::execution::SessionState> {
+    state.as_any().downcast_ref().ok_or_else(|| DataFusionError::Internal("a stream was planned outside of a session".to_owned()))
+}
+
+/// The columns at `places` of the stream's `part_schema`.
+fn stored_rows(
+    table: &StreamTable,
+    state: &dyn Session,
+    places: &[usize],
+    filters: &[Expr],
+    limit: Option<usize>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let def = table.def();
+    let stored = def.part_schema();
+    let sn_wanted = places.iter().any(|p| stored.field(*p).name() == TP_SN);
+    let kept = prune::parts(table, state, filters)?;
+    let mut groups: BTreeMap<(u32, bool), Vec<LivePart>> = BTreeMap::new();
+    for part in kept {
+        let written = table.view.state.schema(part.meta.schema_version);
+        let version = if shape::same(written, def) { def.schema_version } else { written.schema_version };
+        groups.entry((version.0, sn_wanted && part.sn_of_record.is_some())).or_default().push(part);
+    }
+    let mut plans: Vec<Arc<dyn ExecutionPlan>> = Vec::new();
+    for ((version, sn_in_meta), of_group) in groups {
+        plans.push(match version == def.schema_version.0 {
+            true => parts::scan(table, state, def, of_group, places, sn_in_meta, limit)?,
+            false => {
+                let written = table.view.state.schema(ebb_storage::ids::SchemaVersion(version)).clone();
+                shape::scan(table, state, &written, of_group, places, sn_in_meta, limit)?
+            }
+        });
+    }
+    let mut batches = Vec::new();
+    for rows in &table.view.tail {
+        batches.push(tail_rows(table, &rows.rows, rows.sn_column())?);
+    }
+    let own_sn = i64::try_from(table.view.head_sn.0).unwrap_or(i64::MAX).saturating_add(1);
+    for (_, rows) in &table.own {
+        let sns = arrow::array::Int64Array::from_value(own_sn, rows.num_rows());
+        batches.push(tail_rows(table, rows, Arc::new(sns))?);
+    }
+    if !batches.is_empty() {
+        plans.push(tail_source::scan(batches, stored.clone(), places)?);
+    }
+    Ok(match plans.len() {
+        0 => Arc::new(EmptyExec::new(Arc::new(stored.project(places)?))),
+        1 => plans.swap_remove(0),
+        _ => UnionExec::try_new(plans)?,
+    })
+}
+
+/// Rows of the tail in the stream's present `part_schema`.
+fn tail_rows(table: &StreamTable, rows: &arrow::array::RecordBatch, sns: arrow::array::ArrayRef) -> Result<arrow::array::RecordBatch> {
+    let (rows, _) = upgrade(rows, table.def(), table.shared.compiler.as_ref()).map_err(|e| DataFusionError::External(Box::new(e)))?;
+    let mut columns = rows.columns().to_vec();
+    columns.push(sns);
+    Ok(arrow::array::RecordBatch::try_new(table.def().part_schema(), columns)?)
+}

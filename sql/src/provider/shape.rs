@@ -1,0 +1,94 @@
+//! Parts that were written under other columns: matched by id, renamed, what they lack filled in.
+
+use super::{parts, scan::session_state, table::StreamTable};
+use crate::bind::expression;
+use arrow::datatypes::Schema;
+use datafusion::{
+    catalog::Session,
+    common::{DFSchema, DataFusionError, ScalarValue},
+    error::Result,
+    physical_expr::{
+        PhysicalExpr,
+        expressions::{Column, lit},
+    },
+    physical_plan::{ExecutionPlan, projection::ProjectionExec},
+};
+use ebb_engine::{LivePart, upgrade};
+use ebb_storage::{
+    ids::ColumnId,
+    stream_def::{ColumnDef, StreamDef},
+};
+use std::sync::Arc;
+
+/// Whether rows of the two definitions are laid out alike, names included.
+pub(super) fn same(a: &StreamDef, b: &StreamDef) -> bool {
+    a.schema_version == b.schema_version
+        || a.stored().map(|c| (c.id, &c.name, &c.ty, c.nullable)).eq(b.stored().map(|c| (c.id, &c.name, &c.ty, c.nullable)))
+}
+
+/// The columns at `places` of the stream's present `part_schema`, from parts written under `written`.
+pub(super) fn scan(
+    table: &StreamTable,
+    state: &dyn Session,
+    written: &Arc<StreamDef>,
+    of_group: Vec<LivePart>,
+    places: &[usize],
+    sn_in_meta: bool,
+    limit: Option<usize>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let (def, old, new) = (table.def(), written.part_schema(), table.def().part_schema());
+    let ids = |schema: &Schema| -> Result<Vec<ColumnId>> {
+        schema.fields().iter().map(|f| upgrade::field_id(f).map_err(|e| DataFusionError::External(Box::new(e)))).collect()
+    };
+    let (old_ids, new_ids) = (ids(&old)?, ids(&new)?);
+    let lacking = |p: &&usize| !old_ids.contains(&new_ids[**p]);
+    let has_defaults = places.iter().filter(lacking).any(|p| def.columns.get(*p).is_some());
+    // Defaults may read any column.
+    let read: Vec<usize> = match has_defaults {
+        true => (0..old.fields().len()).filter(|i| new_ids.contains(&old_ids[*i])).collect(),
+        false => places.iter().filter_map(|p| old_ids.iter().position(|id| *id == new_ids[*p])).collect(),
+    };
+    let rows = parts::scan(table, state, written, of_group, &read, sn_in_meta, limit)?;
+    // The same columns by their present names.
+    let mut known: Vec<arrow::datatypes::FieldRef> = Vec::new();
+    let mut renamed: Vec<(Arc<dyn PhysicalExpr>, String)> = Vec::new();
+    for (at, i) in read.iter().enumerate() {
+        let Some(to) = new_ids.iter().position(|id| *id == old_ids[*i]) else { continue };
+        let field = new.field(to);
+        renamed.push((Arc::new(Column::new(old.field(*i).name(), at)), field.name().clone()));
+        known.push(Arc::new(field.clone()));
+    }
+    let rows: Arc<dyn ExecutionPlan> = Arc::new(ProjectionExec::try_new(renamed, rows)?);
+    let known = Arc::new(Schema::new(known));
+    let mut columns: Vec<(Arc<dyn PhysicalExpr>, String)> = Vec::new();
+    for p in places {
+        let field = new.field(*p);
+        let expr: Arc<dyn PhysicalExpr> = match known.index_of(field.name()) {
+            Ok(at) => Arc::new(Column::new(field.name(), at)),
+            Err(_) => match def.columns.iter().find(|c| c.id == new_ids[*p]) {
+                Some(column) => fill(state, column, &known)?,
+                None => return Err(DataFusionError::Internal(format!("parts lack {}", field.name()))),
+            },
+        };
+        columns.push((expr, field.name().clone()));
+    }
+    Ok(Arc::new(ProjectionExec::try_new(columns, rows)?))
+}
+
+/// What rows that lack `column` read in it.
+fn fill(state: &dyn Session, column: &ColumnDef, known: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
+    let ty = column.ty.arrow();
+    if let Some(text) = &column.fill {
+        return Ok(lit(ScalarValue::Utf8(Some(text.clone())).cast_to(&ty)?));
+    }
+    if let Some(default) = &column.default {
+        let schema = DFSchema::try_from(known.clone())?;
+        let expr = expression::plan(session_state(state)?, &default.expr, &schema)?;
+        return state.create_physical_expr(datafusion::logical_expr::cast(expr, ty), &schema);
+    }
+    if column.nullable {
+        return Ok(lit(ScalarValue::try_from(&ty)?));
+    }
+    let zero = upgrade::zero(&ty).map_err(|e| DataFusionError::External(Box::new(e)))?;
+    Ok(lit(ScalarValue::try_from_array(&zero, 0)?))
+}

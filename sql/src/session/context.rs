@@ -1,0 +1,91 @@
+//! DataFusion for one statement: the shared functions and memory, the session's settings, the statement's cut and time.
+
+use super::Session;
+use crate::{
+    Result,
+    database::Shared,
+    functions::{self, StatementTime},
+    provider::{CATALOG, Cut, ViewCatalog, catalog::PUBLIC},
+};
+use datafusion::{
+    catalog::{CatalogProviderList, MemoryCatalogProviderList},
+    execution::{
+        SessionState, SessionStateBuilder,
+        memory_pool::{FairSpillPool, TrackConsumersPool},
+        runtime_env::RuntimeEnvBuilder,
+    },
+    prelude::SessionConfig,
+};
+use ebb_engine::{Timestamp, settings::ServerSettings};
+use std::{num::NonZeroUsize, sync::Arc};
+
+/// How many memory users an out-of-memory error names.
+const NAMED_CONSUMERS: NonZeroUsize = NonZeroUsize::new(5).expect("five is not zero");
+
+/// What all statements' contexts begin with.
+pub(crate) fn base(memory_limit_bytes: u64) -> Result<SessionState> {
+    let limit = match memory_limit_bytes {
+        0 => default_memory(),
+        limit => usize::try_from(limit).unwrap_or(usize::MAX),
+    };
+    let pool = TrackConsumersPool::new(FairSpillPool::new(limit), NAMED_CONSUMERS);
+    let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool)).build_arc()?;
+    runtime.register_object_store(crate::provider::store_url().as_ref(), Arc::new(object_store::memory::InMemory::new()));
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let mut config = SessionConfig::new()
+        .with_target_partitions(cores)
+        .with_information_schema(true)
+        .with_create_default_catalog_and_schema(false)
+        .with_default_catalog_and_schema(CATALOG, PUBLIC);
+    let options = config.options_mut();
+    options.optimizer.prefer_existing_sort = true;
+    options.execution.parquet.reorder_filters = true;
+    let mut state = SessionStateBuilder::new().with_config(config).with_runtime_env(runtime).with_default_features().build();
+    functions::register(&mut state)?;
+    Ok(state)
+}
+
+/// Six tenths of the machine's memory.
+fn default_memory() -> usize {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kib = text.lines().find_map(|l| l.strip_prefix("MemTotal:")).and_then(|l| l.split_whitespace().next()?.parse::<usize>().ok());
+    kib.map_or(4 << 30, |kib| kib.saturating_mul(1024) / 10 * 6)
+}
+
+impl Session {
+    /// The cut that the next statement reads.
+    pub(crate) async fn cut(&self) -> Cut {
+        let engine = &self.shared.engine;
+        let now = engine.now();
+        let Some(block) = &self.block else { return Cut { view: engine.read(), own: Arc::default(), now } };
+        Cut { view: block.view(engine), own: Arc::new(block.own_rows().await), now }
+    }
+
+    /// DataFusion over `cut`.
+    pub(crate) fn context(&self, cut: &Cut, hidden_columns: bool) -> SessionState {
+        let catalog = ViewCatalog {
+            shared: self.shared.clone(),
+            cut: cut.clone(),
+            database: self.database.clone(),
+            hidden_columns,
+            extra: self.schemas.clone(),
+        };
+        let list = MemoryCatalogProviderList::new();
+        list.register_catalog(CATALOG.to_owned(), Arc::new(catalog));
+        self.state(cut.now, Arc::new(list))
+    }
+
+    fn state(&self, now: Timestamp, list: Arc<dyn CatalogProviderList>) -> SessionState {
+        let mut config = self.shared.base.config().clone();
+        let options = config.options_mut();
+        options.extensions.insert(StatementTime(now));
+        options.execution.time_zone = Some(self.variables.time_zone());
+        SessionStateBuilder::new_from_existing(self.shared.base.clone()).with_config(config).with_catalog_list(list).build()
+    }
+}
+
+impl Shared {
+    pub fn memory_limit(engine: &ebb_engine::Engine) -> u64 {
+        ServerSettings::of(&engine.manifest()).memory_limit_bytes
+    }
+}

@@ -99,7 +99,7 @@ async fn verify_parts(report: &mut Report, live: &Live, disk: &Arc<dyn ObjectSto
     report.parts = all.len();
     for part in all {
         let key = key::part(database, part.stream, part.id, part.placement.generation);
-        match PartReader::open(disk.as_ref(), &key, &part).await {
+        match PartReader::open_verified(disk, &key, &part).await {
             Ok(reader) if reader.metadata().file_metadata().num_rows() != part.rows as i64 => {
                 report.damage.push(format!("part {} ({key}) does not have {} rows", part.name, part.rows));
             }

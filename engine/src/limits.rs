@@ -10,6 +10,8 @@ pub const STAGED_PART_ROWS: usize = 1 << 20;
 pub const STAGED_BUFFER_ROWS: usize = 2 << 20;
 /// Bytes that one staged insert holds in memory before it cuts off its largest partition.
 pub const STAGED_BUFFER_BYTES: usize = 256 << 20;
+/// Threads that encode the columns of one part side by side.
+pub const ENCODING_THREADS: usize = 4;
 /// Parts that one staged insert encodes at the same time.
 pub const STAGED_ENCODERS: usize = 2;
 /// Parts that one staged insert may write.

@@ -2,6 +2,7 @@
 
 use crate::{
     expr::{ExprCompiler, RowExpr},
+    limits,
     settings::{ServerSettings, StreamSettings},
 };
 use arrow::{
@@ -14,7 +15,7 @@ use ebb_storage::{
     ids::{ColumnId, SchemaVersion, StreamId},
     part::WriteOptions,
     rules::{Action, Rule},
-    stream_def::{StreamDef, TP_TIME},
+    stream_def::StreamDef,
 };
 use parking_lot::Mutex;
 use std::{collections::HashMap, sync::Arc};
@@ -47,18 +48,9 @@ impl Compiled {
             };
             Ok(CompiledRule { rule: rule.clone(), when: compiler.compile(&rule.when, def)?, only })
         };
-        let id_of = |name: &String| match name.as_str() {
-            TP_TIME => Some(ColumnId::TP_TIME),
-            _ => def.column(name).map(|c| c.id),
-        };
         let settings = StreamSettings::of(def, server);
-        let write = WriteOptions {
-            codec: settings.codec,
-            column_codecs: def.columns.iter().filter_map(|c| Some((c.id, c.codec?))).collect(),
-            sorting: def.order_by.iter().map_while(id_of).collect(),
-            bloom: def.order_by.iter().chain(&def.series_key).filter_map(id_of).collect(),
-            ..WriteOptions::default()
-        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(limits::ENCODING_THREADS);
+        let write = WriteOptions { threads, ..WriteOptions::of(def, settings.codec) };
         Ok(Self {
             row_schema: def.row_schema(),
             part_schema: def.part_schema(),

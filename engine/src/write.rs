@@ -1,12 +1,12 @@
-//! From rows of one partition to a stored part: sort, encode, measure, store, describe.
+//! From rows of one partition to a stored part: sort, encode and store in one stream, measure, describe.
 //!
 //! Flushes, staged inserts and rewrites all write parts here. Encoding is work for a thread that may be busy; storing is not.
 
 use crate::{core::Core, facts::facts_of, stream::Compiled};
 use arrow::{
-    array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt32Array},
+    array::{Array, ArrayRef, AsArray, DictionaryArray, Int32Array, RecordBatch, RecordBatchOptions, StringArray, UInt32Array},
     compute::take,
-    datatypes::TimestampMicrosecondType,
+    datatypes::{Field, Schema},
 };
 use ebb_storage::{
     Error, Result, Timestamp,
@@ -16,24 +16,33 @@ use ebb_storage::{
         Encoded, PartEncoder, PartMeta, WriteOptions,
         meta::{Origin, Placement, RuleFacts},
         sort::sort_permutation,
-        writer,
+        store::{PieceWriter, write_part},
     },
-    stream_def::TP_TIME,
     vacuum::InFlightGuard,
 };
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
-/// Rows are handed to the encoder this many at a time.
-const SLICE_ROWS: usize = 65_536;
+pub type Encoder = PartEncoder<PieceWriter>;
 
-/// An encoded part that is not stored yet.
-pub struct Draft {
-    pub partition: Arc<str>,
+/// Texts of a column become a dictionary where at most one row in this many brings a new one.
+const ROWS_PER_TEXT: usize = 8;
+/// So many distinct texts are a dictionary in any case.
+const DISTINCT_TEXTS_FREE: usize = 4096;
+
+/// A durable file that is not described yet: vacuum leaves it alone as long as this lives.
+pub struct Written {
+    id: PartId,
+    stream: StreamId,
+    placement: Placement,
     pub encoded: Encoded,
-    pub schema_version: SchemaVersion,
-    pub filled: Vec<ColumnId>,
-    pub facts: Vec<RuleFacts>,
-    pub times: (Timestamp, Timestamp),
+    guard: InFlightGuard,
+}
+
+impl Written {
+    /// Gives the file up, so that vacuum deletes it.
+    pub fn abandon(self, core: &Core) {
+        core.abandoned.lock().push((self.placement.disk, core.disks.key(self.stream, self.id, self.placement.generation)));
+    }
 }
 
 /// A stored part that no truth names yet: vacuum leaves it alone as long as this lives.
@@ -57,24 +66,71 @@ pub fn surely_failed(e: &Error) -> bool {
 }
 
 /// What the writer of a part knows beside its rows.
-#[derive(Debug, Clone)]
 pub struct About {
+    pub partition: Arc<str>,
+    pub schema_version: SchemaVersion,
+    pub filled: Vec<ColumnId>,
+    pub facts: Vec<RuleFacts>,
     pub origins: Vec<Origin>,
     pub sn_in_meta: bool,
     pub level: u32,
     pub written_at: Timestamp,
 }
 
-/// `rows` (in `row_schema`) with their sns, in ORDER BY order and `part_schema`. Rows of equal keys stay as they came.
-pub fn sorted(compiled: &Compiled, rows: &RecordBatch, sns: &ArrayRef) -> Result<RecordBatch> {
-    let order = sort_permutation(&compiled.order_values(rows)?)?;
-    let columns = rows.columns().iter().chain([sns]);
-    let columns: Vec<ArrayRef> = match &order {
-        None => columns.cloned().collect(),
-        Some(order) => columns.map(|c| take(c, order, None)).collect::<Result<_, _>>()?,
-    };
+/// Sorts `rows` (in `row_schema`) with their sns by ORDER BY, equal keys as they came, and encodes them. The facts of the rules.
+pub fn encode_sorted(compiled: &Compiled, rows: &RecordBatch, sns: &ArrayRef, encoder: &mut Encoder) -> Result<Vec<RuleFacts>> {
+    let facts = facts_of(&compiled.rules, rows);
+    encoder.push(&sorted(compiled, rows, sns)?)?;
+    Ok(facts)
+}
+
+/// `rows` in order, columns as in `part_schema`; texts of few distinct values as dictionaries.
+fn sorted(compiled: &Compiled, rows: &RecordBatch, sns: &ArrayRef) -> Result<RecordBatch> {
+    let mut keys = compiled.order_values(rows)?;
+    let mut columns: Vec<ArrayRef> = rows.columns().iter().chain([sns]).cloned().collect();
+    for column in &mut columns {
+        let Some(dictionary) = dictionary_of(column) else { continue };
+        for key in keys.iter_mut().filter(|k| Arc::ptr_eq(k, column)) {
+            *key = dictionary.clone();
+        }
+        *column = dictionary;
+    }
+    if let Some(order) = sort_permutation(&keys)? {
+        let order = UInt32Array::from(order);
+        columns = columns.iter().map(|c| take(c, &order, None)).collect::<Result<_, _>>()?;
+    }
+    let fields = compiled.part_schema.fields().iter().zip(&columns);
+    let fields: Vec<Field> = fields.map(|(f, c)| f.as_ref().clone().with_data_type(c.data_type().clone())).collect();
     let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
-    Ok(RecordBatch::try_new_with_options(compiled.part_schema.clone(), columns, &options)?)
+    Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?)
+}
+
+/// Cheaper to sort and to take than texts are. `None` where it is no text column, or one of many distinct texts.
+fn dictionary_of(column: &ArrayRef) -> Option<ArrayRef> {
+    let texts = column.as_string_view_opt()?;
+    let mut numbers: HashMap<&str, i32> = HashMap::new();
+    let mut words: Vec<&str> = Vec::new();
+    let mut keys: Vec<i32> = Vec::with_capacity(texts.len());
+    for i in 0..texts.len() {
+        if texts.is_null(i) {
+            keys.push(0);
+            continue;
+        }
+        let word = texts.value(i);
+        let number = *numbers.entry(word).or_insert_with(|| {
+            words.push(word);
+            words.len() as i32 - 1
+        });
+        if words.len() > i / ROWS_PER_TEXT + DISTINCT_TEXTS_FREE {
+            return None;
+        }
+        keys.push(number);
+    }
+    if words.is_empty() {
+        return None;
+    }
+    let keys = Int32Array::new(keys.into(), texts.nulls().cloned());
+    Some(Arc::new(DictionaryArray::try_new(keys, Arc::new(StringArray::from_iter_values(words))).ok()?))
 }
 
 /// The rows of one share of a split batch.
@@ -90,69 +146,58 @@ pub fn share_of(rows: &RecordBatch, share: Option<&UInt32Array>) -> Result<Recor
     Ok(RecordBatch::try_new_with_options(rows.schema(), columns, &options)?)
 }
 
-/// Encodes sorted rows in `part_schema`.
-pub fn draft(compiled: &Compiled, options: &WriteOptions, partition: Arc<str>, rows: &RecordBatch, filled: Vec<ColumnId>) -> Result<Draft> {
-    let mut encoder = PartEncoder::new(compiled.part_schema.clone(), options.clone())?;
-    let mut at = 0;
-    while at < rows.num_rows() {
-        let n = SLICE_ROWS.min(rows.num_rows() - at);
-        encoder.push(&rows.slice(at, n))?;
-        at += n;
-    }
-    let times = times_of(rows)?.ok_or_else(|| Error::internal("a part without rows"))?;
-    let facts = facts_of(&compiled.rules, rows);
-    Ok(Draft { partition, encoded: encoder.finish()?, schema_version: compiled.def.schema_version, filled, facts, times })
-}
-
-/// The least and greatest `_tp_time`; `None` without rows.
-pub fn times_of(rows: &RecordBatch) -> Result<Option<(Timestamp, Timestamp)>> {
-    let times = rows.column_by_name(TP_TIME).and_then(|c| c.as_primitive_opt::<TimestampMicrosecondType>());
-    let times = times.ok_or_else(|| Error::corrupt("rows lack _tp_time"))?;
-    let (min, max) = (arrow::compute::min(times), arrow::compute::max(times));
-    Ok(min.zip(max).map(|(min, max)| (Timestamp(min), Timestamp(max))))
-}
-
-/// Writes a draft durably and describes it.
-pub async fn store(core: &Core, stream: StreamId, draft: Draft, about: About) -> Result<Stored> {
+/// Writes a new part on the default disk: `fill` pushes its rows, in order, on a thread that may be busy. `None` without rows.
+///
+/// # Errors
+/// What `fill` says; `Full` where the disk is, naming it.
+pub async fn write<T: Send + 'static>(
+    core: &Core,
+    stream: StreamId,
+    options: WriteOptions,
+    fill: impl FnOnce(&mut Encoder) -> Result<T> + Send + 'static,
+) -> Result<(Option<Written>, T)> {
     let disk = core.disks.disk(ebb_storage::ids::DiskId::DEFAULT)?;
     let id = core.next_part()?;
     let guard = core.inflight.register(stream, id);
     let generation = Generation(1);
     let key = core.disks.key(stream, id, generation);
-    let stored = writer::store(disk.store.as_ref(), &key, disk.id, generation, &draft.encoded).await;
-    let placement = stored.map_err(|e| e.context(format_args!("writing a part to disk '{}'", disk.name)))?;
-    Ok(Stored { meta: describe(stream, id, placement, draft, about), _guard: guard })
+    let written = write_part(&disk.store, &key, options, fill).await;
+    let (encoded, told) = written.map_err(|e| e.context(format_args!("writing a part to disk '{}'", disk.name)))?;
+    let Some(encoded) = encoded else { return Ok((None, told)) };
+    let placement = Placement { disk: disk.id, generation, codec: encoded.codec, bytes: encoded.bytes, checksum: encoded.checksum };
+    Ok((Some(Written { id, stream, placement, encoded, guard }), told))
 }
 
-fn describe(stream: StreamId, id: PartId, placement: Placement, draft: Draft, about: About) -> PartMeta {
-    let e = draft.encoded;
+/// What the manifest is told of a written part.
+pub fn describe(written: Written, about: About) -> Stored {
+    let e = written.encoded;
     let mut meta = PartMeta {
-        id,
-        stream,
+        id: written.id,
+        stream: written.stream,
         name: String::new(),
-        partition: draft.partition,
-        schema_version: draft.schema_version,
-        filled: draft.filled,
+        partition: about.partition,
+        schema_version: about.schema_version,
+        filled: about.filled,
         origins: about.origins,
         sn_in_meta: about.sn_in_meta,
         rows: e.rows,
         level: about.level,
-        placement,
+        placement: written.placement,
         uncompressed_bytes: e.uncompressed_bytes,
         row_groups: e.row_groups,
         stats: e.stats,
-        min_time: draft.times.0,
-        max_time: draft.times.1,
+        min_time: e.min_time,
+        max_time: e.max_time,
         written_at: about.written_at,
         modified_at: about.written_at,
         move_due_since: None,
-        facts: draft.facts,
+        facts: about.facts,
         retention_marker: None,
         deletions: Vec::new(),
         expired: Vec::new(),
     };
     meta.name = name_of(&meta);
-    meta
+    Stored { meta, _guard: written.guard }
 }
 
 /// A staged part once its record has its sn.

@@ -11,7 +11,7 @@ use ebb_storage::{
     column_type::ColumnType,
     ids::{ColumnId, DatabaseId, DiskId, SchemaVersion, StreamId},
     interval::Interval,
-    part::PartReader,
+    part::{PartReader, reader::ReadOptions},
     stream_def::StreamDef,
     testkit::{
         crash_store::CrashDisk,
@@ -193,9 +193,9 @@ async fn named(e: &Engine, s: StreamId, column: &str) -> Vec<i64> {
     let view = e.read().stream(s).unwrap();
     assert_eq!((view.parts.len(), view.tail.len()), (1, 0));
     let part = &view.parts[0];
-    let reader = PartReader::open(part.store.as_ref(), &part.key, &part.meta).await.unwrap();
+    let reader = PartReader::open_verified(&part.store, &part.key, &part.meta).await.unwrap();
     let mut out = Vec::new();
-    for batch in reader.read((0..reader.row_groups()).collect(), None, 100).unwrap() {
+    for batch in reader.read(&ReadOptions::default()).unwrap() {
         out.extend(batch.unwrap().column_by_name(column).unwrap().as_primitive::<Int64Type>().values().iter());
     }
     out.sort_unstable();

@@ -1,8 +1,11 @@
 //! Parts: immutable sorted rows of one partition, one Parquet file each.
 //!
-//! `meta` is what the manifest knows of a part, `key` builds object keys (nobody else does), `row_set` are sets of rows inside one,
-//! `writer` encodes and stores, `reader` checks and reads, `sort` orders rows before they are written, `stats` are bounds of columns.
+//! `meta` is what the manifest knows of a part, `key` builds object keys (nobody else does), `row_set` are sets of rows inside one.
+//! `sort` orders rows before they are written, `encoding` chooses how columns are encoded, `encode` writes a file, `store` makes it
+//! durable, `reader` reads it back, `merge` brings sorted parts together.
 
+pub mod encode;
+pub mod encoding;
 pub mod key;
 pub mod merge;
 pub mod meta;
@@ -11,11 +14,11 @@ pub mod row_map;
 pub mod row_set;
 pub mod sort;
 pub mod stats;
-pub mod writer;
+pub mod store;
 
+pub use encode::{Encoded, PartEncoder, WriteOptions};
 pub use merge::{Merge, MergeSource, SourceBatch};
 pub use meta::PartMeta;
 pub use reader::PartReader;
 pub use row_map::RowMap;
 pub use row_set::RowSet;
-pub use writer::{Encoded, PartEncoder, WriteOptions, store};

@@ -10,14 +10,14 @@ use crate::{
     read::TailRows,
     stream::Compiled,
     upgrade::upgrade,
-    write::{self, About, Draft, Stored},
+    write::{self, About, Stored},
 };
 use arrow::{
     array::{ArrayRef, RecordBatch},
     compute::concat_batches,
 };
 use ebb_storage::{
-    ErrorKind, Result,
+    Error, ErrorKind, Result, Timestamp,
     clock::Stopwatch,
     ids::{BranchId, ColumnId, Sn, StreamId},
     lineage::{Lineage, SnRange, SnSet},
@@ -25,7 +25,6 @@ use ebb_storage::{
         Edit, Expect,
         edit::{PartEvent, RemoveReason},
     },
-    part::meta::Origin,
 };
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -46,14 +45,13 @@ pub async fn flush(core: &Core, stream: StreamId) -> Result<bool> {
     let started = Stopwatch::start();
     let (upto, now) = (tail.head(), core.now());
     let compiled = core.compiled(&state.def)?;
-    let drafts = {
+    let shares = {
         let (compiled, chunks, compiler) = (compiled.clone(), tail.chunks().to_vec(), core.options.compiler.clone());
-        busy(move || drafts(&compiled, &chunks, compiler.as_ref())).await?
+        busy(move || shares(&compiled, &chunks, compiler.as_ref())).await?
     };
-    let mut stored: Vec<Stored> = Vec::with_capacity(drafts.len());
-    for (draft, origin) in drafts {
-        let about = About { origins: vec![origin], sn_in_meta: false, level: 0, written_at: now };
-        match write::store(core, stream, draft, about).await {
+    let mut stored: Vec<Stored> = Vec::with_capacity(shares.len());
+    for share in shares {
+        match write_share(core, stream, &compiled, share, now).await {
             Ok(part) => stored.push(part),
             Err(e) => {
                 stored.into_iter().for_each(|s| s.abandon(core));
@@ -116,8 +114,15 @@ fn main_after(at: Sn) -> Lineage {
     Lineage { from: at, sees: vec![(BranchId::MAIN, SnSet::new([SnRange { after: at, to: Sn(u64::MAX) }]))] }
 }
 
-/// The chunks' rows as parts, one for each partition.
-fn drafts(compiled: &Compiled, chunks: &[Arc<TailRows>], compiler: &dyn crate::expr::ExprCompiler) -> Result<Vec<(Draft, Origin)>> {
+/// What of the tail becomes one part.
+struct Share {
+    partition: Arc<str>,
+    batches: Vec<(RecordBatch, ArrayRef)>,
+    filled: Vec<ColumnId>,
+}
+
+/// The chunks' rows by partition.
+fn shares(compiled: &Compiled, chunks: &[Arc<TailRows>], compiler: &dyn crate::expr::ExprCompiler) -> Result<Vec<Share>> {
     let mut filled: Vec<ColumnId> = Vec::new();
     let mut shares: BTreeMap<Arc<str>, Vec<(RecordBatch, ArrayRef)>> = BTreeMap::new();
     for chunk in chunks {
@@ -129,6 +134,9 @@ fn drafts(compiled: &Compiled, chunks: &[Arc<TailRows>], compiler: &dyn crate::e
                 rows
             }
         };
+        if rows.num_rows() == 0 {
+            continue;
+        }
         let sns = chunk.sn_column();
         for share in partition::split(&compiled.partition_values(&rows)?, rows.num_rows(), usize::MAX)? {
             let part_rows = write::share_of(&rows, share.rows.as_ref())?;
@@ -141,14 +149,30 @@ fn drafts(compiled: &Compiled, chunks: &[Arc<TailRows>], compiler: &dyn crate::e
     }
     filled.sort_unstable();
     filled.dedup();
-    let mut drafts = Vec::with_capacity(shares.len());
-    for (partition, batches) in shares {
-        let rows = concat_batches(&compiled.row_schema, batches.iter().map(|(r, _)| r))?;
+    Ok(shares.into_iter().map(|(partition, batches)| Share { partition, batches, filled: filled.clone() }).collect())
+}
+
+async fn write_share(core: &Core, stream: StreamId, compiled: &Arc<Compiled>, share: Share, now: Timestamp) -> Result<Stored> {
+    let Share { partition, batches, filled } = share;
+    let for_encoder = compiled.clone();
+    let (written, (facts, origin)) = write::write(core, stream, compiled.write.clone(), move |encoder| {
+        let rows = concat_batches(&for_encoder.row_schema, batches.iter().map(|(r, _)| r))?;
         let sns: Vec<&dyn arrow::array::Array> = batches.iter().map(|(_, s)| s.as_ref()).collect();
         let sns = arrow::compute::concat(&sns)?;
-        let Some(origin) = write::origin_of(sns.as_ref(), rows.num_rows() as u64) else { continue };
-        let sorted = write::sorted(compiled, &rows, &sns)?;
-        drafts.push((write::draft(compiled, &compiled.write, partition, &sorted, filled.clone())?, origin));
-    }
-    Ok(drafts)
+        let origin = write::origin_of(sns.as_ref(), rows.num_rows() as u64);
+        Ok((write::encode_sorted(&for_encoder, &rows, &sns, encoder)?, origin))
+    })
+    .await?;
+    let (Some(written), Some(origin)) = (written, origin) else { return Err(Error::internal("a share of the tail without rows")) };
+    let about = About {
+        partition,
+        schema_version: compiled.def.schema_version,
+        filled,
+        facts,
+        origins: vec![origin],
+        sn_in_meta: false,
+        level: 0,
+        written_at: now,
+    };
+    Ok(write::describe(written, about))
 }

@@ -6,7 +6,7 @@
 use crate::{
     Engine,
     append::NewRecord,
-    core::{Core, busy},
+    core::Core,
     ingest::{
         InsertOptions, Inserted,
         gate::admit,
@@ -23,7 +23,12 @@ use arrow::{
     array::{ArrayRef, Int64Array, RecordBatch},
     compute::concat_batches,
 };
-use ebb_storage::{Error, Result, ids::StreamId, part::PartMeta, verb::Verb};
+use ebb_storage::{
+    Error, Result,
+    ids::StreamId,
+    part::{PartMeta, WriteOptions},
+    verb::Verb,
+};
 use std::{collections::HashMap, sync::Arc};
 use tokio::task::JoinSet;
 
@@ -120,18 +125,28 @@ impl StagedInsert {
         }
         let (core, stream, compiled) = (self.core.clone(), self.stream, self.compiled.clone());
         self.running.spawn(async move {
-            let for_encoder = compiled.clone();
-            let draft = busy(move || {
+            let (schema_version, for_encoder) = (compiled.def.schema_version, compiled.clone());
+            // Parts are encoded side by side: their columns need not be.
+            let options = WriteOptions { threads: 1, ..compiled.write.clone() };
+            let (written, facts) = write::write(&core, stream, options, move |encoder| {
                 let rows = concat_batches(&for_encoder.row_schema, &batches)?;
                 drop(batches);
                 let sns: ArrayRef = Arc::new(Int64Array::from_value(0, rows.num_rows()));
-                let sorted = write::sorted(&for_encoder, &rows, &sns)?;
-                drop(rows);
-                write::draft(&for_encoder, &for_encoder.write, partition, &sorted, Vec::new())
-            });
-            let about = About { origins: Vec::new(), sn_in_meta: true, level: 0, written_at: core.now() };
-            let draft = draft.await?;
-            write::store(&core, stream, draft, about).await
+                write::encode_sorted(&for_encoder, &rows, &sns, encoder)
+            })
+            .await?;
+            let written = written.ok_or_else(|| Error::internal("a part without rows was cut off"))?;
+            let about = About {
+                partition,
+                schema_version,
+                filled: Vec::new(),
+                facts,
+                origins: Vec::new(),
+                sn_in_meta: true,
+                level: 0,
+                written_at: core.now(),
+            };
+            Ok(write::describe(written, about))
         });
         Ok(())
     }

@@ -15,7 +15,7 @@ use ebb_storage::{
     Error, Result,
     ids::ColumnId,
     manifest::{Edit, Expect},
-    part::{PartMeta, meta::RuleFacts},
+    part::{PartMeta, meta::RuleFacts, reader::ReadOptions},
 };
 use std::{
     collections::BTreeSet,
@@ -69,21 +69,17 @@ async fn measure(core: &Core, compiled: &Arc<Compiled>, meta: Arc<PartMeta>) -> 
         let mut facts: Vec<Gathering> = rules.iter().map(|r| Gathering::new(r)).collect();
         let read = rules.iter().flat_map(|r| r.when.columns().iter().chain(r.only.iter().flat_map(|o| o.columns())));
         let asked: BTreeSet<ColumnId> = read.copied().collect();
-        let mut places = Vec::new();
         let mut found = 0;
-        for (i, field) in source.reader.schema().fields().iter().enumerate() {
-            let id = field_id(field)?;
-            found += usize::from(asked.contains(&id));
-            if asked.contains(&id) || id == ColumnId::TP_SN {
-                places.push(i);
-            }
+        for field in source.reader.schema().fields() {
+            found += usize::from(asked.contains(&field_id(field)?));
         }
         // A column that the part lacks reads its default, which may need any other column.
         let same_version = source.meta.schema_version == compiled.def.schema_version;
         let whole = found < asked.len() || !same_version;
         let removal = Removal { compiled: compiled.clone(), cutoff: None, compiler };
-        let groups = (0..source.reader.row_groups()).collect();
-        for batch in source.reader.read(groups, if whole { None } else { Some(&places) }, BATCH_ROWS)? {
+        // `_tp_sn` comes along so that a rule without columns has rows to be asked about.
+        let columns = (!whole).then(|| asked.iter().copied().chain([ColumnId::TP_SN]).collect());
+        for batch in source.reader.read(&ReadOptions { columns, batch_rows: BATCH_ROWS, ..ReadOptions::default() })? {
             let batch = batch?;
             let rows = match whole {
                 true => removal.today(&batch, None, &mut Counts::default())?.0,

@@ -5,7 +5,7 @@
 //! Guards: I4 (out = in - removed, counted), I13 (the commit stands on the sources' generations and the definition), sns stay exact.
 
 use crate::{
-    core::{Core, busy},
+    core::Core,
     facts::Gathering,
     job::{
         registry::{JobGuard, Running},
@@ -15,9 +15,12 @@ use crate::{
     plan::Plan,
     stream::Compiled,
     upgrade::field_id,
-    write::{self, About, Draft, Stored},
+    write::{self, About, Encoder, Stored},
 };
-use arrow::{array::RecordBatch, compute::filter_record_batch};
+use arrow::{
+    array::{BooleanArray, RecordBatch},
+    compute::filter_record_batch,
+};
 use ebb_storage::{
     Error, Result, Timestamp,
     clock::Stopwatch,
@@ -26,7 +29,11 @@ use ebb_storage::{
         Edit, Expect, Manifest,
         edit::{PartEvent, RemoveReason, Timer},
     },
-    part::{Merge, PartEncoder, PartMeta, meta::Origin},
+    part::{
+        Merge, PartMeta,
+        meta::{Origin, RuleFacts},
+        reader::ReadOptions,
+    },
 };
 use std::{
     collections::BTreeSet,
@@ -160,17 +167,22 @@ async fn rewrite(core: &Arc<Core>, removal: &Removal, sources: Vec<Arc<PartMeta>
         opened.push(Source::open(core, meta.clone()).await?);
         running.bytes_read.fetch_add(meta.placement.bytes, Ordering::Relaxed);
     }
-    let (draft, counts) = {
+    let options = removal.compiled.write.clone();
+    let (written, rewritten) = {
         let (removal, running) = (removal.clone(), running.clone());
-        busy(move || match opened.as_slice() {
-            [one] if same_columns(one, &removal.compiled) => prune(one, &removal, &running),
-            _ => merge(opened, &removal, &running),
-        })
-        .await?
+        let fill = move |encoder: &mut Encoder| match opened.as_slice() {
+            [one] if same_columns(one, &removal.compiled) => prune(one, &removal, &running, encoder),
+            _ => merge(opened, &removal, &running, encoder),
+        };
+        write::write(core, sources[0].stream, options, fill).await?
     };
+    let counts = rewritten.counts;
     let rows_in: u64 = sources.iter().map(|s| s.rows).sum();
-    let rows_out = draft.as_ref().map_or(0, |d| d.encoded.rows);
+    let rows_out = written.as_ref().map_or(0, |w| w.encoded.rows);
     if counts.read != rows_in || rows_out + counts.hidden + counts.removed_rows() != rows_in {
+        if let Some(written) = written {
+            written.abandon(core);
+        }
         return Err(Error::internal(format!(
             "I4: a rewrite of {rows_in} rows read {}, removed {}, left out {} and wrote {rows_out}",
             counts.read,
@@ -178,32 +190,31 @@ async fn rewrite(core: &Arc<Core>, removal: &Removal, sources: Vec<Arc<PartMeta>
             counts.hidden
         )));
     }
-    let stored = match draft {
-        None => None,
-        Some(draft) => {
-            running.rows_written.fetch_add(rows_out, Ordering::Relaxed);
-            running.bytes_written.fetch_add(draft.encoded.bytes.len() as u64, Ordering::Relaxed);
-            let now = core.now();
-            let (origins, sn_in_meta) =
-                (origins_of(&sources, rows_out), sources.len() == 1 && sources[0].sn_in_meta && draft.sns_untouched);
-            let level = sources.iter().map(|s| s.level).max().unwrap_or(0).saturating_add(u32::from(sources.len() > 1));
-            Some(write::store(core, sources[0].stream, draft.draft, About { origins, sn_in_meta, level, written_at: now }).await?)
-        }
-    };
+    let stored = written.map(|written| {
+        running.rows_written.fetch_add(rows_out, Ordering::Relaxed);
+        running.bytes_written.fetch_add(written.encoded.bytes, Ordering::Relaxed);
+        let about = About {
+            partition: sources[0].partition.clone(),
+            schema_version: removal.compiled.def.schema_version,
+            filled: rewritten.filled,
+            facts: rewritten.facts,
+            origins: origins_of(&sources, rows_out),
+            sn_in_meta: sources.len() == 1 && sources[0].sn_in_meta && rewritten.sns_untouched,
+            level: sources.iter().map(|s| s.level).max().unwrap_or(0).saturating_add(u32::from(sources.len() > 1)),
+            written_at: core.now(),
+        };
+        write::describe(written, about)
+    });
     Ok(Output { sources, stored, counts, duration_ms: started.elapsed().as_millis() as u64 })
 }
 
-/// A draft, and whether its `_tp_sn` is as the lone source's file had it.
-struct Written {
-    draft: Draft,
+/// What a rewrite found out while it wrote.
+struct Rewritten {
+    counts: Counts,
+    facts: Vec<RuleFacts>,
+    filled: Vec<ColumnId>,
+    /// `_tp_sn` is as the lone source's file had it.
     sns_untouched: bool,
-}
-
-impl std::ops::Deref for Written {
-    type Target = Draft;
-    fn deref(&self) -> &Draft {
-        &self.draft
-    }
 }
 
 fn origins_of(sources: &[Arc<PartMeta>], rows: u64) -> Vec<Origin> {
@@ -228,19 +239,21 @@ fn same_columns(source: &Source, compiled: &Compiled) -> bool {
 }
 
 /// A lone part, row group by row group.
-fn prune(source: &Source, removal: &Removal, running: &Running) -> Result<(Option<Written>, Counts)> {
+fn prune(source: &Source, removal: &Removal, running: &Running, encoder: &mut Encoder) -> Result<Rewritten> {
     let compiled = &removal.compiled;
     let mut counts = Counts::default();
-    let mut encoder = PartEncoder::new(compiled.part_schema.clone(), compiled.write.clone())?;
     let mut facts: Vec<Gathering> = compiled.rules.iter().map(Gathering::new).collect();
-    let mut times: Option<(Timestamp, Timestamp)> = None;
-    let asked = asked_columns(compiled)?;
+    let asked = asked_columns(compiled);
+    let read = |group: usize, columns: Option<Vec<ColumnId>>| {
+        let options = ReadOptions { columns, row_groups: Some(vec![group]), batch_rows: BATCH_ROWS, ..ReadOptions::default() };
+        source.reader.read(&options)
+    };
     let mut at = 0u64;
     for group in 0..source.reader.row_groups() {
-        let n = source.reader.metadata().row_group(group).num_rows().max(0) as u64;
-        let mut keep: Vec<Option<arrow::array::BooleanArray>> = Vec::new();
+        let n = source.reader.rows_of(group) as u64;
+        let mut keep: Vec<Option<BooleanArray>> = Vec::new();
         let (mut from, mut kept_rows) = (at, 0u64);
-        for batch in source.reader.read(vec![group], Some(&asked), BATCH_ROWS)? {
+        for batch in read(group, Some(asked.clone()))? {
             let batch = batch?;
             let kept = removal.kept(&batch, source::hidden_in(source.hidden.as_deref(), from, batch.num_rows()), &mut counts);
             let left = match &kept {
@@ -250,9 +263,6 @@ fn prune(source: &Source, removal: &Removal, running: &Running) -> Result<(Optio
             for (rule, facts) in compiled.rules.iter().zip(&mut facts) {
                 facts.add(rule, &left);
             }
-            if let Some((min, max)) = write::times_of(&left)? {
-                times = Some(times.map_or((min, max), |(a, b)| (a.min(min), b.max(max))));
-            }
             kept_rows += left.num_rows() as u64;
             from += batch.num_rows() as u64;
             keep.push(kept);
@@ -260,9 +270,10 @@ fn prune(source: &Source, removal: &Removal, running: &Running) -> Result<(Optio
         counts.read += n;
         running.rows_read.fetch_add(n, Ordering::Relaxed);
         if kept_rows == n && n > 0 {
-            encoder.copy_row_group(&source.reader, group)?;
+            let share = u128::from(source.meta.uncompressed_bytes) * u128::from(n) / u128::from(source.meta.rows.max(1));
+            encoder.copy_row_group(&source.reader, group, share as u64)?;
         } else if kept_rows > 0 {
-            for (batch, kept) in source.reader.read(vec![group], None, BATCH_ROWS)?.zip(keep) {
+            for (batch, kept) in read(group, None)?.zip(keep) {
                 let batch = batch?;
                 let left = match &kept {
                     Some(mask) => filter_record_batch(&batch, mask)?,
@@ -273,94 +284,60 @@ fn prune(source: &Source, removal: &Removal, running: &Running) -> Result<(Optio
         }
         at += n;
     }
-    if encoder.rows() == 0 {
-        return Ok((None, counts));
-    }
-    let times = times.ok_or_else(|| Error::internal("a part without rows"))?;
-    let draft = Draft {
-        partition: source.meta.partition.clone(),
-        encoded: encoder.finish()?,
-        schema_version: compiled.def.schema_version,
-        filled: source.meta.filled.clone(),
-        facts: facts.into_iter().map(Gathering::finish).collect(),
-        times,
-    };
-    Ok((Some(Written { draft, sns_untouched: true }), counts))
+    let facts = facts.into_iter().map(Gathering::finish).collect();
+    Ok(Rewritten { counts, facts, filled: source.meta.filled.clone(), sns_untouched: true })
 }
 
 fn under(rows: &RecordBatch, compiled: &Compiled) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new(compiled.part_schema.clone(), rows.columns().to_vec())?)
 }
 
-/// Places of the columns that rules read, and of `_tp_time`.
-fn asked_columns(compiled: &Compiled) -> Result<Vec<usize>> {
+/// The columns that rules read, and `_tp_time`, so that there is always one.
+fn asked_columns(compiled: &Compiled) -> Vec<ColumnId> {
     let read = compiled.rules.iter().flat_map(|r| r.when.columns().iter().chain(r.only.iter().flat_map(|o| o.columns())));
-    let mut ids: BTreeSet<ColumnId> = read.copied().collect();
-    ids.insert(ColumnId::TP_TIME);
-    let mut places = Vec::with_capacity(ids.len());
-    for (i, field) in compiled.part_schema.fields().iter().enumerate() {
-        if ids.contains(&field_id(field)?) {
-            places.push(i);
-        }
-    }
-    Ok(places)
+    let ids: BTreeSet<ColumnId> = read.copied().chain([ColumnId::TP_TIME]).collect();
+    ids.into_iter().collect()
 }
 
-/// Several parts, or one whose columns have changed: merging here, encoding on a second thread.
-fn merge(sources: Vec<Source>, removal: &Removal, running: &Arc<Running>) -> Result<(Option<Written>, Counts)> {
-    let compiled = removal.compiled.clone();
+/// Several parts, or one whose columns have changed: merging on a second thread, encoding here.
+fn merge(sources: Vec<Source>, removal: &Removal, running: &Arc<Running>, encoder: &mut Encoder) -> Result<Rewritten> {
+    let compiled = &removal.compiled;
     let counts = Arc::new(Mutex::new(Counts::default()));
-    let (partition, filled_before) =
-        (sources[0].meta.partition.clone(), sources.iter().flat_map(|s| s.meta.filled.clone()).collect::<Vec<_>>());
+    let filled_before: Vec<ColumnId> = sources.iter().flat_map(|s| s.meta.filled.clone()).collect();
     let inputs = sources.into_iter().map(|s| source::rows_of(s, removal.clone(), counts.clone(), running.clone()));
-    let mut merge = Merge::new(compiled.part_schema.clone(), inputs.collect::<Result<_>>()?, BATCH_ROWS)?;
+    let inputs = inputs.collect::<Result<_>>()?;
+    let mut facts: Vec<Gathering> = compiled.rules.iter().map(Gathering::new).collect();
     let (send, batches) = mpsc::sync_channel::<RecordBatch>(QUEUED_BATCHES);
-    let encoded = std::thread::scope(|threads| {
-        let compiled = &compiled;
-        let encoding = threads.spawn(move || encode(compiled, batches));
-        let merged = loop {
-            match merge.next_batch() {
-                Ok(Some(batch)) => {
-                    // The encoder ended early: its error tells why.
-                    if send.send(batch).is_err() {
-                        break Ok(());
-                    }
+    std::thread::scope(|threads| {
+        let merging = threads.spawn(move || {
+            let mut merge = Merge::new(compiled.part_schema.clone(), inputs, BATCH_ROWS)?;
+            while let Some(batch) = merge.next_batch()? {
+                // The encoder ended early: its error tells why.
+                if send.send(batch).is_err() {
+                    break;
                 }
-                Ok(None) => break Ok(()),
-                Err(e) => break Err(e),
             }
-        };
-        drop(send);
-        let encoded = encoding.join().unwrap_or_else(|_| Err(Error::internal("an encoder panicked")));
-        merged.and(encoded)
+            Ok(())
+        });
+        let encoded = encode(compiled, batches, &mut facts, encoder);
+        let merged = merging.join().unwrap_or_else(|_| Err(Error::internal("a merge panicked")));
+        encoded.and(merged)
     })?;
     let counts = counts.lock().map_err(|_| Error::internal("a rewrite's counts are poisoned"))?.clone();
-    let Some((encoded, facts, times)) = encoded else { return Ok((None, counts)) };
     let mut filled: Vec<ColumnId> = filled_before.into_iter().chain(counts.filled.iter().copied()).collect();
     filled.sort_unstable();
     filled.dedup();
     filled.retain(|id| compiled.def.columns.iter().any(|c| c.id == *id));
-    let draft = Draft { partition, encoded, schema_version: compiled.def.schema_version, filled, facts, times };
-    Ok((Some(Written { draft, sns_untouched: false }), counts))
+    Ok(Rewritten { counts, facts: facts.into_iter().map(Gathering::finish).collect(), filled, sns_untouched: false })
 }
 
-type EncodedRows = (ebb_storage::part::Encoded, Vec<ebb_storage::part::meta::RuleFacts>, (Timestamp, Timestamp));
-
-fn encode(compiled: &Compiled, batches: mpsc::Receiver<RecordBatch>) -> Result<Option<EncodedRows>> {
-    let mut encoder = PartEncoder::new(compiled.part_schema.clone(), compiled.write.clone())?;
-    let mut facts: Vec<Gathering> = compiled.rules.iter().map(Gathering::new).collect();
-    let mut times: Option<(Timestamp, Timestamp)> = None;
+/// Takes `batches` with it, so that the merge ends when this does.
+fn encode(compiled: &Compiled, batches: mpsc::Receiver<RecordBatch>, facts: &mut [Gathering], encoder: &mut Encoder) -> Result<()> {
     for batch in batches {
-        for (rule, facts) in compiled.rules.iter().zip(&mut facts) {
+        for (rule, facts) in compiled.rules.iter().zip(&mut *facts) {
             facts.add(rule, &batch);
-        }
-        if let Some((min, max)) = write::times_of(&batch)? {
-            times = Some(times.map_or((min, max), |(a, b)| (a.min(min), b.max(max))));
         }
         encoder.push(&batch)?;
     }
-    match times {
-        Some(times) if encoder.rows() > 0 => Ok(Some((encoder.finish()?, facts.into_iter().map(Gathering::finish).collect(), times))),
-        _ => Ok(None),
-    }
+    Ok(())
 }

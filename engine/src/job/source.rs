@@ -16,7 +16,7 @@ use arrow::{
 use ebb_storage::{
     Error, Result, Timestamp,
     ids::{ColumnId, Sn},
-    part::{MergeSource, PartMeta, PartReader, RowSet, SourceBatch},
+    part::{MergeSource, PartMeta, PartReader, RowSet, SourceBatch, reader::ReadOptions},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -38,7 +38,7 @@ impl Source {
     pub async fn open(core: &Core, meta: Arc<PartMeta>) -> Result<Self> {
         let disk = core.disks.disk(meta.placement.disk)?;
         let key = core.disks.key(meta.stream, meta.id, meta.placement.generation);
-        let reader = PartReader::open(disk.store.as_ref(), &key, &meta).await?;
+        let reader = PartReader::open_verified(&disk.store, &key, &meta).await?;
         let hidden = hidden_rows(&meta).map(Arc::new);
         Ok(Self { reader, hidden, meta })
     }
@@ -138,8 +138,7 @@ pub fn rows_of(
     counts: Arc<Mutex<Counts>>,
     progress: Arc<crate::job::registry::Running>,
 ) -> Result<Box<dyn MergeSource>> {
-    let all = (0..source.reader.row_groups()).collect();
-    let mut batches = source.reader.read(all, None, BATCH_ROWS)?;
+    let mut batches = source.reader.read(&ReadOptions { batch_rows: BATCH_ROWS, ..ReadOptions::default() })?;
     let mut at = 0u64;
     let count = |a: &AtomicU64, n: u64| a.fetch_add(n, std::sync::atomic::Ordering::Relaxed);
     let next = move || -> Result<Option<SourceBatch>> {

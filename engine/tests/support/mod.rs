@@ -12,7 +12,7 @@ use ebb_engine::{
 use ebb_storage::{
     column_type::ColumnType,
     ids::{ColumnId, Fingerprint, SchemaVersion, StreamId},
-    part::PartReader,
+    part::{PartReader, reader::ReadOptions},
     rules::{Action, Policy, Rule},
     stream_def::{ColumnDef, SettingValue, StreamDef, TP_TIME},
 };
@@ -170,9 +170,9 @@ pub async fn read(engine: &Engine, stream: StreamId) -> Vec<(i64, i64)> {
     let Some(s) = view.stream(stream) else { return Vec::new() };
     let mut out = Vec::new();
     for part in &s.parts {
-        let reader = PartReader::open(part.store.as_ref(), &part.key, &part.meta).await.unwrap();
+        let reader = PartReader::open_verified(&part.store, &part.key, &part.meta).await.unwrap();
         let mut at = 0u32;
-        for batch in reader.read((0..reader.row_groups()).collect(), None, 1000).unwrap() {
+        for batch in reader.read(&ReadOptions::default()).unwrap() {
             let batch = batch.unwrap();
             let v = batch.column_by_name("v").unwrap().as_primitive::<Int64Type>().clone();
             let sn = batch.column_by_name("_tp_sn").unwrap().as_primitive::<Int64Type>().clone();

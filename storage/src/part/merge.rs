@@ -49,13 +49,16 @@ struct Input {
     version: usize,
 }
 
+/// Versions of the two batches it was made for, and one comparator per key.
+type Comparator = (usize, usize, Vec<DynComparator>);
+
 pub struct Merge {
     schema: SchemaRef,
     inputs: Vec<Option<Input>>,
     /// Inputs that have rows, as a heap by their current row.
     heap: Vec<usize>,
     /// `comparators[a][b]`: batches they were made for, and one per key.
-    comparators: Vec<Vec<Option<(usize, usize, Vec<DynComparator>)>>>,
+    comparators: Vec<Vec<Option<Comparator>>>,
     batch_rows: usize,
     map: RowMap,
     written: u32,

@@ -132,33 +132,3 @@ impl PartMeta {
         self.stats.iter().find(|s| s.column == column)
     }
 }
-
-/// A part for tests of the files beside this one.
-#[cfg(test)]
-pub(crate) fn sample(placement: Placement, encoded: &crate::part::Encoded) -> PartMeta {
-    PartMeta {
-        id: PartId(1),
-        stream: StreamId(1),
-        name: "all_1_1_0_1".to_owned(),
-        partition: "all".into(),
-        schema_version: SchemaVersion(1),
-        filled: Vec::new(),
-        origins: vec![Origin { branch: BranchId::MAIN, sns: SnRange { after: Sn(0), to: Sn(1) }, rows: encoded.rows }],
-        sn_in_meta: false,
-        rows: encoded.rows,
-        level: 0,
-        placement,
-        uncompressed_bytes: encoded.uncompressed_bytes,
-        row_groups: encoded.row_groups.clone(),
-        stats: encoded.stats.clone(),
-        min_time: Timestamp(0),
-        max_time: Timestamp(0),
-        written_at: Timestamp(0),
-        modified_at: Timestamp(0),
-        move_due_since: None,
-        facts: Vec::new(),
-        retention_marker: None,
-        deletions: Vec::new(),
-        expired: Vec::new(),
-    }
-}

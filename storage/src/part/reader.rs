@@ -1,96 +1,293 @@
-//! Reads a part's file: checksum verified, footer parsed once, row groups as batches.
+//! Reading a part's file. Blocking once opened: call it from a thread that may block.
 //!
-//! Damage is an error that names the part, never a panic and never rows that were not written.
+//! A damaged file gives `Corrupt` naming the object, never a panic: the one place where a decoder's panic on bytes that pass its own
+//! checks is caught is here.
 
 use crate::{
     Error, Result,
-    part::{PartMeta, stats::StatsBuilder},
+    ids::ColumnId,
+    part::{PartMeta, encode::field_id, row_set::RowSet, store},
 };
-use arrow::{array::RecordBatch, datatypes::SchemaRef};
+use arrow::{
+    datatypes::{DataType, Field, Schema, SchemaRef},
+    record_batch::RecordBatch,
+};
 use bytes::Bytes;
-use object_store::{ObjectStore, ObjectStoreExt, path::Path};
+use object_store::{GetResultPayload, ObjectStore, ObjectStoreExt, path::Path};
 use parquet::{
     arrow::{
         ProjectionMask,
-        arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder},
+        arrow_reader::{
+            ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
+        },
     },
-    file::metadata::{PageIndexPolicy, ParquetMetaData},
+    bloom_filter::Sbbf,
+    errors::{ParquetError, Result as ParquetResult},
+    file::{
+        metadata::{PageIndexPolicy, ParquetMetaData},
+        reader::{ChunkReader, Length},
+    },
 };
-use std::sync::Arc;
-use xxhash_rust::xxh3::xxh3_64;
+use std::{
+    fs::File,
+    io::Read,
+    os::unix::fs::FileExt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+/// How texts are handed out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Texts {
+    Views,
+    /// As dictionaries with 32-bit keys: cheap to compare, take and write again.
+    Dictionaries,
+}
+
+/// What to read.
+#[derive(Debug, Clone)]
+pub struct ReadOptions {
+    /// `None`: all columns of the file.
+    pub columns: Option<Vec<ColumnId>>,
+    /// `None`: all row groups.
+    pub row_groups: Option<Vec<usize>>,
+    /// Rows of the file to leave out.
+    pub hidden: Option<Arc<RowSet>>,
+    pub texts: Texts,
+    pub batch_rows: usize,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self { columns: None, row_groups: None, hidden: None, texts: Texts::Views, batch_rows: 65_536 }
+    }
+}
 
 #[derive(Clone)]
 pub struct PartReader {
-    name: String,
-    bytes: Bytes,
+    key: Path,
+    source: Source,
     metadata: ArrowReaderMetadata,
 }
 
+/// A local file is read in place, anything else is fetched whole.
+#[derive(Clone)]
+pub(super) enum Source {
+    File(Arc<File>, u64),
+    Bytes(Bytes),
+}
+
 impl PartReader {
-    /// Fetches the file and verifies its checksum.
+    /// Opens the part after all its bytes were compared with its checksum.
     ///
     /// # Errors
     /// `Corrupt` where the bytes are not those that were written; `NotFound`, `Unavailable` as the store says.
-    pub async fn open(store: &dyn ObjectStore, key: &Path, meta: &PartMeta) -> Result<Self> {
-        let name = format!("part {} ({key})", meta.name);
-        let bytes = store.get(key).await.map_err(|e| Error::from(e).context(&name))?.bytes().await?;
-        if bytes.len() as u64 != meta.placement.bytes || xxh3_64(&bytes) != meta.placement.checksum {
-            return Err(Error::corrupt(format!("{name}: its bytes are not those that were written (checksum differs)")));
-        }
-        Self::of_bytes(bytes, name)
+    pub async fn open_verified(store: &Arc<dyn ObjectStore>, key: &Path, meta: &PartMeta) -> Result<Self> {
+        let named = |e: Error| e.context(format_args!("part {}", meta.name));
+        store::verify(store, key, meta.placement.bytes, meta.placement.checksum).await.map_err(named)?;
+        Self::open(store, key).await.map_err(named)
     }
 
-    fn of_bytes(bytes: Bytes, name: String) -> Result<Self> {
-        let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
-        let metadata = ArrowReaderMetadata::load(&bytes, options).map_err(|e| Error::from(e).context(&name))?;
-        Ok(Self { name, bytes, metadata })
+    /// # Errors
+    /// `NotFound`, or `Corrupt` where the footer cannot be read.
+    pub async fn open(store: &Arc<dyn ObjectStore>, key: &Path) -> Result<Self> {
+        let found = store.get(key).await.map_err(|e| Error::from(e).context(key))?;
+        let source = match found.payload {
+            GetResultPayload::File(file, _) => Source::File(Arc::new(file), found.meta.size),
+            GetResultPayload::Stream(_) => Source::Bytes(found.bytes().await?),
+        };
+        let (k, s) = (key.clone(), source.clone());
+        let load = move || {
+            guarded(&k, || ArrowReaderMetadata::load(&s, ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional)))
+        };
+        let metadata = tokio::task::spawn_blocking(load).await.map_err(|e| Error::internal(e.to_string()))??;
+        Ok(Self { key: key.clone(), source, metadata })
     }
 
-    /// As the file says it.
     pub fn schema(&self) -> &SchemaRef {
         self.metadata.schema()
+    }
+    pub fn row_groups(&self) -> usize {
+        self.metadata.metadata().num_row_groups()
+    }
+    pub fn rows_of(&self, row_group: usize) -> usize {
+        usize::try_from(self.metadata.metadata().row_group(row_group).num_rows()).unwrap_or(0)
+    }
+    pub fn parquet(&self) -> &ArrowReaderMetadata {
+        &self.metadata
     }
     pub fn metadata(&self) -> &Arc<ParquetMetaData> {
         self.metadata.metadata()
     }
-    pub(crate) fn bytes(&self) -> &Bytes {
-        &self.bytes
-    }
-    pub fn row_groups(&self) -> usize {
-        self.metadata().num_row_groups()
+    pub(super) fn source(&self) -> &Source {
+        &self.source
     }
 
-    /// Bounds of one row group's columns.
-    pub fn stats(&self, row_group: usize) -> Vec<crate::part::stats::ColumnStats> {
-        let mut stats = StatsBuilder::new(self.schema());
-        stats.add(self.metadata().row_group(row_group));
-        stats.finish()
+    /// The bloom filter of a leaf column, if it has one.
+    pub(super) fn bloom_filter(&self, row_group: usize, leaf: usize) -> Result<Option<Sbbf>> {
+        let column = self.metadata().row_group(row_group).column(leaf);
+        guarded(&self.key, || Sbbf::read_from_column_chunk(column, &self.source))
     }
 
-    /// Rows of these row groups, of the columns at these places (all without), in batches of up to `batch_rows`.
-    pub fn read(&self, row_groups: Vec<usize>, columns: Option<&[usize]>, batch_rows: usize) -> Result<Rows> {
-        let mut builder = ParquetRecordBatchReaderBuilder::new_with_metadata(self.bytes.clone(), self.metadata.clone())
-            .with_row_groups(row_groups)
-            .with_batch_size(batch_rows);
-        if let Some(columns) = columns {
-            let mask = ProjectionMask::roots(self.metadata.parquet_schema(), columns.iter().copied());
-            builder = builder.with_projection(mask);
+    /// The rows asked for, in file order, columns in file order.
+    pub fn read(&self, options: &ReadOptions) -> Result<PartRows> {
+        let hint = match options.texts {
+            Texts::Views => self.metadata.clone(),
+            Texts::Dictionaries => {
+                let schema = with_dictionaries(self.schema());
+                let with = ArrowReaderOptions::new().with_schema(schema);
+                guarded(&self.key, || ArrowReaderMetadata::try_new(self.metadata.metadata().clone(), with))?
+            }
+        };
+        let mut builder = ParquetRecordBatchReaderBuilder::new_with_metadata(self.source.clone(), hint).with_batch_size(options.batch_rows);
+        if let Some(columns) = &options.columns {
+            let roots = self.schema().fields().iter().enumerate();
+            let wanted = roots.filter(|(_, f)| field_id(f).is_some_and(|id| columns.contains(&id))).map(|(i, _)| i);
+            builder = builder.with_projection(ProjectionMask::roots(self.metadata.parquet_schema(), wanted.collect::<Vec<_>>()));
         }
-        let inner = builder.build().map_err(|e| Error::from(e).context(&self.name))?;
-        Ok(Rows { inner, name: self.name.clone() })
+        let groups: Vec<usize> = options.row_groups.clone().unwrap_or_else(|| (0..self.row_groups()).collect());
+        if let Some(hidden) = options.hidden.as_ref().filter(|h| !h.is_empty()) {
+            builder = builder.with_row_selection(self.selection(&groups, hidden));
+        }
+        let rows = guarded(&self.key, || builder.with_row_groups(groups).build())?;
+        Ok(PartRows { key: self.key.clone(), rows, failed: false })
+    }
+
+    /// The rows of `groups` without `hidden` (numbered over the whole file).
+    fn selection(&self, groups: &[usize], hidden: &RowSet) -> RowSelection {
+        let starts: Vec<usize> = (0..self.row_groups())
+            .scan(0, |at, i| {
+                let start = *at;
+                *at += self.rows_of(i);
+                Some(start)
+            })
+            .collect();
+        let mut selectors = Vec::new();
+        for &group in groups {
+            let (start, rows) = (starts[group], self.rows_of(group));
+            selectors.extend(visible(start as u64, rows as u64, hidden).into_iter().map(|(skip, len)| match skip {
+                true => RowSelector::skip(len as usize),
+                false => RowSelector::select(len as usize),
+            }));
+        }
+        RowSelection::from(selectors)
     }
 }
 
-/// Batches in file order.
-pub struct Rows {
-    inner: ParquetRecordBatchReader,
-    name: String,
+/// Stretches of rows `start..start + rows`: whether to skip them, and how many.
+pub fn visible(start: u64, rows: u64, hidden: &RowSet) -> Vec<(bool, u64)> {
+    let mut out: Vec<(bool, u64)> = Vec::new();
+    let mut push = |skip: bool, len: u64| match out.last_mut() {
+        _ if len == 0 => {}
+        Some((s, l)) if *s == skip => *l += len,
+        _ => out.push((skip, len)),
+    };
+    let end = start + rows;
+    let mut at = start;
+    let range = u32::try_from(start).unwrap_or(u32::MAX)..u32::try_from(end).unwrap_or(u32::MAX);
+    for row in hidden.0.range(range) {
+        let row = u64::from(row);
+        push(false, row - at);
+        push(true, 1);
+        at = row + 1;
+    }
+    push(false, end - at);
+    out
 }
 
-impl Iterator for Rows {
+fn with_dictionaries(schema: &SchemaRef) -> SchemaRef {
+    let fields = schema.fields().iter().map(|f| match f.data_type() {
+        DataType::Utf8View => {
+            let t = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+            Arc::new(Field::clone(f).with_data_type(t))
+        }
+        _ => f.clone(),
+    });
+    Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
+}
+
+/// Batches of a read, until the end or the first error.
+pub struct PartRows {
+    key: Path,
+    rows: ParquetRecordBatchReader,
+    failed: bool,
+}
+
+impl Iterator for PartRows {
     type Item = Result<RecordBatch>;
     fn next(&mut self) -> Option<Self::Item> {
-        let item = self.inner.next()?;
-        Some(item.map_err(|e| Error::corrupt(format!("{}: {e}", self.name))))
+        if self.failed {
+            return None;
+        }
+        let rows = &mut self.rows;
+        let next = guarded(&self.key, || rows.next().transpose().map_err(ParquetError::from));
+        self.failed = next.is_err();
+        next.transpose()
+    }
+}
+
+/// Runs a decoder over bytes that may be damaged.
+fn guarded<T>(key: &Path, f: impl FnOnce() -> ParquetResult<T>) -> Result<T> {
+    let damaged = |why: &dyn std::fmt::Display| {
+        Error::corrupt(format!("{key} cannot be read: {why}; check the disk, restore the part from a backup"))
+    };
+    match catch_unwind(AssertUnwindSafe(f)) {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(ParquetError::External(e))) if e.downcast_ref::<std::io::Error>().is_some() => {
+            Err(Error::unavailable(format!("{key} cannot be read: {e}")))
+        }
+        Ok(Err(e)) => Err(damaged(&e)),
+        Err(_) => Err(damaged(&"its bytes make no sense to the decoder")),
+    }
+}
+
+impl Length for Source {
+    fn len(&self) -> u64 {
+        match self {
+            Self::File(_, len) => *len,
+            Self::Bytes(b) => b.len() as u64,
+        }
+    }
+}
+
+impl ChunkReader for Source {
+    type T = At;
+    fn get_read(&self, start: u64) -> ParquetResult<At> {
+        Ok(At { source: self.clone(), at: start })
+    }
+    fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
+        let end = start.checked_add(length as u64).filter(|end| *end <= self.len());
+        let end = end.ok_or_else(|| ParquetError::EOF(format!("bytes {start}+{length} of {}", self.len())))?;
+        match self {
+            // Positioned reads: threads share the file without sharing an offset.
+            Self::File(file, _) => {
+                let mut buffer = vec![0; length];
+                file.read_exact_at(&mut buffer, start).map_err(|e| ParquetError::External(Box::new(e)))?;
+                Ok(buffer.into())
+            }
+            Self::Bytes(b) => Ok(b.slice(start as usize..end as usize)),
+        }
+    }
+}
+
+/// A sequential read from a position on.
+pub struct At {
+    source: Source,
+    at: u64,
+}
+
+impl Read for At {
+    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+        let n = match &self.source {
+            Source::File(file, _) => file.read_at(buf, self.at)?,
+            Source::Bytes(b) => {
+                let rest = b.get(self.at as usize..).unwrap_or_default();
+                let n = rest.len().min(buf.len());
+                buf[..n].copy_from_slice(&rest[..n]);
+                n
+            }
+        };
+        self.at += n as u64;
+        Ok(n)
     }
 }

@@ -1,10 +1,10 @@
 //! Bounds of a part's columns, kept in the manifest so that parts are pruned without being opened.
 
 use crate::ids::ColumnId;
-use arrow::datatypes::{DataType, SchemaRef};
-use parquet::{
-    arrow::PARQUET_FIELD_ID_META_KEY,
-    file::{metadata::RowGroupMetaData, statistics::Statistics},
+use arrow::datatypes::{DataType, Schema};
+use parquet::file::{
+    metadata::{ColumnChunkMetaData, RowGroupMetaData},
+    statistics::Statistics,
 };
 use serde::{Deserialize, Serialize};
 
@@ -31,128 +31,85 @@ pub enum Bound {
     Bytes(Vec<u8>),
 }
 
-/// Runs the bounds of row groups together into those of a part.
-pub struct StatsBuilder {
-    columns: Vec<Column>,
-}
+/// Longer texts are cut in the bounds.
+pub const TEXT_BYTES_MAX: usize = 64;
 
-struct Column {
-    id: Option<ColumnId>,
-    ty: DataType,
-    /// Its place among the leaves; `None` for nested columns, which have no bounds.
-    leaf: Option<usize>,
-    stats: Option<ColumnStats>,
-    /// Some row group did not say.
-    unknown: bool,
-}
-
-impl StatsBuilder {
-    pub fn new(schema: &SchemaRef) -> Self {
-        let mut leaf = 0;
-        let mut columns = Vec::with_capacity(schema.fields().len());
-        for field in schema.fields() {
-            let flat = !field.data_type().is_nested();
-            columns.push(Column {
-                id: field.metadata().get(PARQUET_FIELD_ID_META_KEY).and_then(|t| t.parse().ok()).map(ColumnId),
-                ty: field.data_type().clone(),
-                leaf: flat.then_some(leaf),
-                stats: None,
-                unknown: false,
-            });
-            leaf += leaves(field.data_type());
-        }
-        Self { columns }
-    }
-
-    pub fn add(&mut self, group: &RowGroupMetaData) {
-        for column in &mut self.columns {
-            let (Some(id), Some(leaf)) = (column.id, column.leaf) else { continue };
-            let Some(s) = group.columns().get(leaf).and_then(|c| c.statistics()) else {
-                column.unknown = true;
-                continue;
-            };
-            let (min, max) = bounds(s, &column.ty);
-            let nulls = s.null_count_opt();
-            let all_null = nulls == Some(group.num_rows().max(0) as u64);
-            column.unknown |= nulls.is_none() || (min.is_none() || max.is_none()) && !all_null;
-            let exact = s.min_is_exact() && s.max_is_exact() || all_null;
-            let have = column.stats.get_or_insert(ColumnStats { column: id, nulls: 0, min: None, max: None, exact: true });
-            have.nulls += nulls.unwrap_or(0);
-            have.exact &= exact;
-            have.min = pick(have.min.take(), min, true);
-            have.max = pick(have.max.take(), max, false);
+/// Takes a written row group's bounds into those of the part. Nested columns have none.
+pub(super) fn fold(stats: &mut Vec<ColumnStats>, schema: &Schema, group: &RowGroupMetaData) {
+    for chunk in group.columns() {
+        let path = chunk.column_path().parts();
+        let [name] = path else { continue };
+        let Ok(field) = schema.field_with_name(name) else { continue };
+        let Some(column) = super::encode::field_id(field) else { continue };
+        let new = of_chunk(column, field.data_type(), chunk);
+        match stats.iter_mut().find(|s| s.column == column) {
+            Some(old) => old.join(new),
+            None => stats.push(new),
         }
     }
+}
 
-    /// Columns whose bounds are unknown keep their NULL count where that is known.
-    pub fn finish(self) -> Vec<ColumnStats> {
-        let known = |c: Column| {
-            let s = c.stats?;
-            if c.unknown && s.min.is_some() {
-                return Some(ColumnStats { min: None, max: None, exact: false, ..s });
-            }
-            Some(s)
+impl ColumnStats {
+    /// Bounds of both. A chunk without values says nothing; one whose bounds are unknown makes them unknown.
+    fn join(&mut self, other: Self) {
+        let known = |s: &Self| s.min.is_some() || !s.exact;
+        self.nulls += other.nulls;
+        if !known(&other) {
+            return;
+        }
+        if !known(self) {
+            *self = Self { nulls: self.nulls, ..other };
+            return;
+        }
+        let pick = |a: Option<Bound>, b: Option<Bound>, less: bool| match (a, b) {
+            (Some(a), Some(b)) => Some(if (b < a) == less { b } else { a }),
+            _ => None,
         };
-        self.columns.into_iter().filter_map(known).collect()
+        self.min = pick(self.min.take(), other.min, true);
+        self.max = pick(self.max.take(), other.max, false);
+        self.exact &= other.exact;
     }
 }
 
-fn leaves(ty: &DataType) -> usize {
-    match ty {
-        DataType::List(f) | DataType::Map(f, _) => leaves(f.data_type()),
-        DataType::Struct(fields) => fields.iter().map(|f| leaves(f.data_type())).sum(),
-        _ => 1,
-    }
-}
-
-fn pick(a: Option<Bound>, b: Option<Bound>, least: bool) -> Option<Bound> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(if (a <= b) == least { a } else { b }),
-        (a, b) => a.or(b),
-    }
-}
-
-fn bounds(s: &Statistics, ty: &DataType) -> (Option<Bound>, Option<Bound>) {
-    let both = |min: Option<Bound>, max: Option<Bound>| (min, max);
-    let unsigned = ty.is_unsigned_integer();
-    match s {
-        Statistics::Boolean(v) => both(v.min_opt().map(|b| Bound::Bool(*b)), v.max_opt().map(|b| Bound::Bool(*b))),
-        Statistics::Int32(v) => {
-            let of = |x: &i32| match ty {
-                DataType::Decimal128(..) => Bound::Decimal(i128::from(*x)),
-                _ if unsigned => Bound::UInt(u64::from(*x as u32)),
-                _ => Bound::Int(i64::from(*x)),
-            };
-            both(v.min_opt().map(of), v.max_opt().map(of))
-        }
-        Statistics::Int64(v) => {
-            let of = |x: &i64| match ty {
-                DataType::Decimal128(..) => Bound::Decimal(i128::from(*x)),
-                _ if unsigned => Bound::UInt(*x as u64),
-                _ => Bound::Int(*x),
-            };
-            both(v.min_opt().map(of), v.max_opt().map(of))
-        }
-        Statistics::Float(v) => both(v.min_opt().map(|x| Bound::Float(f64::from(*x))), v.max_opt().map(|x| Bound::Float(f64::from(*x)))),
-        Statistics::Double(v) => both(v.min_opt().map(|x| Bound::Float(*x)), v.max_opt().map(|x| Bound::Float(*x))),
-        Statistics::ByteArray(v) => {
-            let of = |x: &parquet::data_type::ByteArray| match ty {
-                DataType::Utf8View | DataType::Utf8 => std::str::from_utf8(x.data()).ok().map(|t| Bound::Text(t.to_owned())),
-                _ => Some(Bound::Bytes(x.data().to_vec())),
-            };
-            both(v.min_opt().and_then(of), v.max_opt().and_then(of))
-        }
-        Statistics::FixedLenByteArray(v) => {
-            let of = |x: &parquet::data_type::FixedLenByteArray| {
-                let b = x.data();
-                let fill = if b.first().is_some_and(|top| top & 0x80 != 0) { 0xff } else { 0 };
-                let mut wide = [fill; 16];
-                let at = 16usize.checked_sub(b.len())?;
-                wide[at..].copy_from_slice(b);
-                matches!(ty, DataType::Decimal128(..)).then(|| Bound::Decimal(i128::from_be_bytes(wide)))
-            };
-            both(v.min_opt().and_then(of), v.max_opt().and_then(of))
+fn of_chunk(column: ColumnId, t: &DataType, chunk: &ColumnChunkMetaData) -> ColumnStats {
+    let unknown = |nulls| ColumnStats { column, nulls, min: None, max: None, exact: false };
+    let Some(s) = chunk.statistics() else { return unknown(0) };
+    let nulls = s.null_count_opt().unwrap_or(0);
+    let values = chunk.num_values() as u64;
+    let whole = |v: i64| match t {
+        DataType::UInt8 | DataType::UInt16 => Bound::UInt(v as u64),
+        DataType::UInt32 => Bound::UInt(u64::from(v as u32)),
+        DataType::UInt64 => Bound::UInt(v as u64),
+        DataType::Decimal128(..) => Bound::Decimal(i128::from(v)),
+        _ => Bound::Int(v),
+    };
+    let bytes = |b: &[u8]| match t {
+        DataType::Decimal128(..) => Some(Bound::Decimal(big_endian(b)?)),
+        DataType::Utf8View | DataType::Utf8 => std::str::from_utf8(b).ok().map(|s| Bound::Text(s.to_owned())),
+        _ => Some(Bound::Bytes(b.to_vec())),
+    };
+    let (min, max) = match s {
+        Statistics::Boolean(v) => (v.min_opt().map(|v| Bound::Bool(*v)), v.max_opt().map(|v| Bound::Bool(*v))),
+        Statistics::Int32(v) => (v.min_opt().map(|v| whole(i64::from(*v))), v.max_opt().map(|v| whole(i64::from(*v)))),
+        Statistics::Int64(v) => (v.min_opt().map(|v| whole(*v)), v.max_opt().map(|v| whole(*v))),
+        Statistics::Float(v) => (v.min_opt().map(|v| Bound::Float(f64::from(*v))), v.max_opt().map(|v| Bound::Float(f64::from(*v)))),
+        Statistics::Double(v) => (v.min_opt().map(|v| Bound::Float(*v)), v.max_opt().map(|v| Bound::Float(*v))),
+        Statistics::ByteArray(_) | Statistics::FixedLenByteArray(_) => {
+            (s.min_bytes_opt().and_then(bytes), s.max_bytes_opt().and_then(bytes))
         }
         Statistics::Int96(_) => (None, None),
-    }
+    };
+    let known = min.is_some() && max.is_some();
+    // Floats are never called exact: a NaN is outside all bounds.
+    let exact = match t {
+        DataType::Float32 | DataType::Float64 => false,
+        _ => (known && s.min_is_exact() && s.max_is_exact()) || nulls == values,
+    };
+    if known || nulls == values { ColumnStats { column, nulls, min, max, exact } } else { unknown(nulls) }
+}
+
+fn big_endian(b: &[u8]) -> Option<i128> {
+    let mut out = [if b.first()? & 0x80 == 0 { 0 } else { 0xff }; 16];
+    out[16usize.checked_sub(b.len())?..].copy_from_slice(b);
+    Some(i128::from_be_bytes(out))
 }

@@ -1,0 +1,424 @@
+//! Writing a part's file: sorted batches in, Parquet bytes out, one row group in memory at a time.
+//!
+//! Plain Parquet that any tool reads: stable field ids, version 1 pages, page index, declared sort order, bloom filters on text columns
+//! of the key. The checksum is of the bytes as they are written.
+
+use crate::{
+    Error, Result,
+    clock::Timestamp,
+    codec::{Codec, ColumnCodec},
+    ids::ColumnId,
+    part::{
+        encoding::{self, Choice},
+        reader::PartReader,
+        stats::{Bound, ColumnStats},
+    },
+    stream_def::{StreamDef, TP_TIME},
+};
+use arrow::{
+    array::{Array, ArrayRef, AsArray},
+    compute::concat_batches,
+    datatypes::{DataType, Field, SchemaRef},
+    record_batch::RecordBatch,
+};
+use parquet::{
+    arrow::{
+        ArrowSchemaConverter, add_encoded_arrow_schema_to_metadata,
+        arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves},
+    },
+    basic::Encoding,
+    column::writer::ColumnCloseResult,
+    file::{
+        metadata::{RowGroupMetaData, SortingColumn},
+        properties::{EnabledStatistics, WriterProperties, WriterVersion},
+        writer::SerializedFileWriter,
+    },
+    schema::types::ColumnPath,
+};
+use std::{collections::HashMap, io::Write, sync::Arc};
+
+/// Rows of a row group: the unit that queries skip and that a prune copies untouched. Larger groups need fewer dictionaries, smaller
+/// ones are skipped more often.
+pub const ROW_GROUP_ROWS: usize = 262_144;
+/// A row group also ends at about this many bytes in memory, so that wide rows stay bounded.
+pub const ROW_GROUP_BYTES: usize = 128 << 20;
+/// Rows of a data page at the most: the unit that the page index skips.
+const PAGE_ROWS: usize = 16_384;
+/// A dictionary may grow to this before Parquet falls back to plain values.
+const DICTIONARY_BYTES: usize = 2 << 20;
+const BLOOM_FALSE_POSITIVES: f64 = 0.01;
+const BLOOM_DISTINCT_MAX: u64 = 100_000;
+
+/// How a part is written.
+#[derive(Debug, Clone)]
+pub struct WriteOptions {
+    /// The file's schema, `_tp_sn` last.
+    pub schema: SchemaRef,
+    pub codec: Codec,
+    pub column_codecs: HashMap<ColumnId, ColumnCodec>,
+    /// Names of plain columns that the rows are sorted by, as far as the order goes over plain columns.
+    pub sorted_by: Vec<String>,
+    /// Text columns that get a bloom filter.
+    pub bloom: Vec<String>,
+    pub row_group_rows: usize,
+    /// Threads that encode columns side by side.
+    pub threads: usize,
+}
+
+impl WriteOptions {
+    /// As `def` says, with `codec` for columns that have none of their own.
+    pub fn of(def: &StreamDef, codec: Codec) -> Self {
+        let plain = |e: &String| def.column(e).map(|c| c.name.clone()).or_else(|| (e == TP_TIME).then(|| TP_TIME.to_owned()));
+        let sorted_by: Vec<String> = def.order_by.iter().map_while(plain).collect();
+        let keys = def.order_by.iter().chain(&def.series_key).filter(|k| sorted_by.first() != Some(k));
+        let bloom = keys.filter(|k| def.column(k).is_some_and(|c| c.ty.is_text())).cloned().collect();
+        Self {
+            schema: def.part_schema(),
+            codec,
+            column_codecs: def.stored().filter_map(|c| Some((c.id, c.codec?))).collect(),
+            sorted_by,
+            bloom,
+            row_group_rows: ROW_GROUP_ROWS,
+            threads: 1,
+        }
+    }
+}
+
+/// What was written.
+#[derive(Debug, Clone)]
+pub struct Encoded {
+    pub rows: u64,
+    pub row_groups: Vec<u64>,
+    pub stats: Vec<ColumnStats>,
+    pub uncompressed_bytes: u64,
+    pub bytes: u64,
+    /// xxh3-64 of the file.
+    pub checksum: u64,
+    pub codec: Codec,
+    pub min_time: Timestamp,
+    pub max_time: Timestamp,
+}
+
+/// Encodes one part into `sink`.
+pub struct PartEncoder<W: Write + Send> {
+    options: WriteOptions,
+    /// Taken when the file begins.
+    sink: Option<Hashing<W>>,
+    /// Begun with the first row group, whose rows choose the encodings.
+    file: Option<(SerializedFileWriter<Hashing<W>>, ArrowRowGroupWriterFactory)>,
+    buffered: Vec<RecordBatch>,
+    buffered_rows: usize,
+    buffered_bytes: usize,
+    row_groups: Vec<u64>,
+    stats: Vec<ColumnStats>,
+    uncompressed_bytes: u64,
+}
+
+impl<W: Write + Send> PartEncoder<W> {
+    pub fn new(sink: W, options: WriteOptions) -> Self {
+        Self {
+            options,
+            sink: Some(Hashing::new(sink)),
+            file: None,
+            buffered: Vec::new(),
+            buffered_rows: 0,
+            buffered_bytes: 0,
+            row_groups: Vec::new(),
+            stats: Vec::new(),
+            uncompressed_bytes: 0,
+        }
+    }
+
+    /// Rows in the part's order. Columns as in the options' schema; texts may be views, plain or dictionaries.
+    pub fn push(&mut self, batch: &RecordBatch) -> Result<()> {
+        let mut rest = batch.clone();
+        while rest.num_rows() > 0 {
+            let take = rest.num_rows().min(self.options.row_group_rows - self.buffered_rows);
+            let head = rest.slice(0, take);
+            rest = rest.slice(take, rest.num_rows() - take);
+            let bytes = raw_bytes(&head);
+            self.uncompressed_bytes += bytes as u64;
+            self.buffered_bytes += bytes;
+            self.buffered_rows += take;
+            self.buffered.push(head);
+            if self.buffered_rows >= self.options.row_group_rows || self.buffered_bytes >= ROW_GROUP_BYTES {
+                self.end_row_group()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn end_row_group(&mut self) -> Result<()> {
+        if self.buffered_rows == 0 {
+            return Ok(());
+        }
+        let batches = std::mem::take(&mut self.buffered);
+        let rows = std::mem::take(&mut self.buffered_rows);
+        self.buffered_bytes = 0;
+        if self.file.is_none() {
+            let sample = match batches.as_slice() {
+                [one] => one.clone(),
+                many => concat_batches(&many[0].schema(), many)?,
+            };
+            let codecs = &self.options.column_codecs;
+            let choose = |(c, f): (&ArrayRef, &Arc<Field>)| encoding::choose(c, field_id(f).and_then(|id| codecs.get(&id)));
+            let choices: Vec<Choice> = sample.columns().iter().zip(self.options.schema.fields()).map(choose).collect();
+            self.begin(&choices)?;
+        }
+        let (file, factory) = self.file.as_mut().expect("begun above");
+        let writers = factory.create_column_writers(self.row_groups.len())?;
+        let chunks = encode_columns(&self.options, writers, &batches)?;
+        drop(batches);
+        let mut group = file.next_row_group()?;
+        for chunk in chunks {
+            chunk.append_to_row_group(&mut group)?;
+        }
+        let metadata = group.close()?;
+        crate::part::stats::fold(&mut self.stats, &self.options.schema, &metadata);
+        self.row_groups.push(rows as u64);
+        Ok(())
+    }
+
+    /// Opens the file, whose encodings hold for all of it.
+    fn begin(&mut self, choices: &[Choice]) -> Result<()> {
+        let mut props = properties(&self.options, choices);
+        add_encoded_arrow_schema_to_metadata(&self.options.schema, &mut props);
+        let parquet_schema = ArrowSchemaConverter::new().convert(&self.options.schema)?;
+        let sink = self.sink.take().ok_or_else(|| Error::internal("a part's file was begun twice"))?;
+        let file = SerializedFileWriter::new(sink, parquet_schema.root_schema_ptr(), Arc::new(props))?;
+        let factory = ArrowRowGroupWriterFactory::new(&file, self.options.schema.clone());
+        self.file = Some((file, factory));
+        Ok(())
+    }
+
+    /// Takes over row group `i` of a part with the same columns, without decoding it. `uncompressed` is what its values come to.
+    pub fn copy_row_group(&mut self, from: &PartReader, i: usize, uncompressed: u64) -> Result<()> {
+        self.end_row_group()?;
+        let metadata = from.metadata();
+        let source = metadata.row_group(i);
+        if self.file.is_none() {
+            self.begin(&choices_of(&self.options.schema, source))?;
+        }
+        let (file, _) = self.file.as_mut().expect("begun above");
+        let mut group = file.next_row_group()?;
+        for (at, column) in source.columns().iter().enumerate() {
+            let close = ColumnCloseResult {
+                bytes_written: column.compressed_size().max(0) as u64,
+                rows_written: source.num_rows().max(0) as u64,
+                metadata: column.clone(),
+                bloom_filter: from.bloom_filter(i, at)?,
+                column_index: metadata.column_index().and_then(|c| c.get(i)?.get(at).cloned()),
+                offset_index: metadata.offset_index().and_then(|o| o.get(i)?.get(at).cloned()),
+            };
+            group.append_column(from.source(), close)?;
+        }
+        let written = group.close()?;
+        crate::part::stats::fold(&mut self.stats, &self.options.schema, &written);
+        self.row_groups.push(source.num_rows().max(0) as u64);
+        self.uncompressed_bytes += uncompressed;
+        Ok(())
+    }
+
+    /// Rows taken so far.
+    pub fn rows(&self) -> u64 {
+        self.row_groups.iter().sum::<u64>() + self.buffered_rows as u64
+    }
+
+    /// Writes the footer. `None` without rows: there is no such part, and nothing was written.
+    pub fn finish(mut self) -> Result<Option<Encoded>> {
+        self.end_row_group()?;
+        let Some((file, _)) = self.file.take() else { return Ok(None) };
+        let (bytes, checksum) = file.into_inner()?.finish()?;
+        let times = self.stats.iter().find(|s| s.column == ColumnId::TP_TIME);
+        let (min_time, max_time) = match times.map(|s| (&s.min, &s.max)) {
+            Some((Some(Bound::Int(min)), Some(Bound::Int(max)))) => (Timestamp(*min), Timestamp(*max)),
+            _ => return Err(Error::internal("a part without bounds of _tp_time")),
+        };
+        Ok(Some(Encoded {
+            rows: self.row_groups.iter().sum(),
+            row_groups: self.row_groups,
+            uncompressed_bytes: self.uncompressed_bytes,
+            bytes,
+            checksum,
+            codec: self.options.codec,
+            min_time,
+            max_time,
+            stats: self.stats,
+        }))
+    }
+}
+
+/// What the columns of a row group were written with.
+fn choices_of(schema: &SchemaRef, group: &RowGroupMetaData) -> Vec<Choice> {
+    let mut leaf = 0;
+    let mut choices = Vec::with_capacity(schema.fields().len());
+    for field in schema.fields() {
+        let column = group.columns().get(leaf);
+        let with = |e: &Encoding| column.is_some_and(|c| c.dictionary_page_offset().is_none() && c.encodings().any(|had| had == *e));
+        let plain = [Encoding::DELTA_BINARY_PACKED, Encoding::BYTE_STREAM_SPLIT].into_iter().find(with);
+        choices.push(plain.map_or(Choice::Dictionary, Choice::Plain));
+        leaf += leaves(field.data_type());
+    }
+    choices
+}
+
+fn properties(options: &WriteOptions, choices: &[Choice]) -> WriterProperties {
+    let mut b = WriterProperties::builder()
+        .set_writer_version(WriterVersion::PARQUET_1_0)
+        .set_created_by(format!("ebb {}", env!("CARGO_PKG_VERSION")))
+        .set_compression(options.codec.parquet())
+        .set_data_page_row_count_limit(PAGE_ROWS)
+        .set_write_batch_size(PAGE_ROWS)
+        .set_dictionary_page_size_limit(DICTIONARY_BYTES)
+        .set_statistics_enabled(EnabledStatistics::Page)
+        .set_statistics_truncate_length(Some(crate::part::stats::TEXT_BYTES_MAX))
+        .set_max_row_group_row_count(None);
+    let mut sorting = Vec::new();
+    for name in &options.sorted_by {
+        let leaf = leaf_index(&options.schema, name);
+        sorting.extend(leaf.map(|i| SortingColumn { column_idx: i, descending: false, nulls_first: true }));
+    }
+    b = b.set_sorting_columns((!sorting.is_empty()).then_some(sorting));
+    for (i, field) in options.schema.fields().iter().enumerate() {
+        let path = ColumnPath::from(field.name().as_str());
+        let codec = field_id(field).and_then(|id| options.column_codecs.get(&id));
+        if let Some(codec) = codec {
+            b = b.set_column_compression(path.clone(), codec.codec.parquet());
+        }
+        if options.bloom.contains(field.name()) {
+            b = b.set_column_bloom_filter_enabled(path.clone(), true);
+            b = b.set_column_bloom_filter_fpp(path.clone(), BLOOM_FALSE_POSITIVES);
+            b = b.set_column_bloom_filter_max_ndv(path.clone(), BLOOM_DISTINCT_MAX);
+        }
+        if let Some(Choice::Plain(encoding)) = choices.get(i) {
+            b = b.set_column_dictionary_enabled(path.clone(), false).set_column_encoding(path, *encoding);
+        }
+    }
+    b.build()
+}
+
+/// Parquet counts leaves; a nested column has several.
+fn leaf_index(schema: &SchemaRef, name: &str) -> Option<i32> {
+    let mut leaf = 0;
+    for field in schema.fields() {
+        if field.name() == name {
+            return i32::try_from(leaf).ok();
+        }
+        leaf += leaves(field.data_type());
+    }
+    None
+}
+
+fn leaves(t: &DataType) -> usize {
+    match t {
+        DataType::Struct(fields) => fields.iter().map(|f| leaves(f.data_type())).sum(),
+        DataType::List(f) | DataType::Map(f, _) => leaves(f.data_type()),
+        _ => 1,
+    }
+}
+
+pub(super) fn field_id(field: &Field) -> Option<ColumnId> {
+    field.metadata().get(parquet::arrow::PARQUET_FIELD_ID_META_KEY)?.parse().ok().map(ColumnId)
+}
+
+/// All columns of one row group, on as many threads as the options say.
+fn encode_columns(options: &WriteOptions, writers: Vec<ArrowColumnWriter>, batches: &[RecordBatch]) -> Result<Vec<ArrowColumnChunk>> {
+    // A nested column has several writers; they stay together.
+    let mut writers = writers.into_iter();
+    let mut jobs: Vec<(usize, Vec<ArrowColumnWriter>)> = Vec::with_capacity(options.schema.fields().len());
+    for (i, field) in options.schema.fields().iter().enumerate() {
+        jobs.push((i, writers.by_ref().take(leaves(field.data_type())).collect()));
+    }
+    let encode = |(i, mut writers): (usize, Vec<ArrowColumnWriter>)| -> Result<(usize, Vec<ArrowColumnChunk>)> {
+        let field = options.schema.field(i);
+        for batch in batches {
+            let array = batch.column(i);
+            let field = Field::new(field.name(), array.data_type().clone(), field.is_nullable());
+            for (writer, leaf) in writers.iter_mut().zip(compute_leaves(&field, array)?) {
+                writer.write(&leaf)?;
+            }
+        }
+        Ok((i, writers.into_iter().map(ArrowColumnWriter::close).collect::<Result<_, _>>()?))
+    };
+    let threads = options.threads.clamp(1, jobs.len().max(1));
+    let mut done: Vec<(usize, Vec<ArrowColumnChunk>)> = if threads == 1 {
+        jobs.into_iter().map(encode).collect::<Result<_>>()?
+    } else {
+        let queue = parking_lot::Mutex::new(jobs.into_iter());
+        let work = || -> Result<Vec<_>> {
+            let mut mine = Vec::new();
+            loop {
+                let job = queue.lock().next();
+                match job {
+                    Some(job) => mine.push(encode(job)?),
+                    None => return Ok(mine),
+                }
+            }
+        };
+        let results = std::thread::scope(|scope| {
+            let handles: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+            handles.into_iter().map(|h| h.join().unwrap_or_else(|_| Err(Error::internal("encoding a column panicked")))).collect::<Vec<_>>()
+        });
+        results.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect()
+    };
+    done.sort_by_key(|(i, _)| *i);
+    Ok(done.into_iter().flat_map(|(_, chunks)| chunks).collect())
+}
+
+/// Bytes of a batch's values, whatever their encoding in memory.
+pub fn raw_bytes(batch: &RecordBatch) -> usize {
+    batch.columns().iter().map(raw_array_bytes).sum()
+}
+
+fn raw_array_bytes(array: &ArrayRef) -> usize {
+    match array.data_type() {
+        t if t.primitive_width().is_some() => t.primitive_width().unwrap_or(0) * array.len(),
+        DataType::Boolean => array.len().div_ceil(8),
+        DataType::Utf8View => array.as_string_view().views().iter().map(|v| *v as u32 as usize).sum(),
+        DataType::BinaryView => array.as_binary_view().views().iter().map(|v| *v as u32 as usize).sum(),
+        DataType::Dictionary(..) => {
+            let dictionary = array.as_any_dictionary();
+            let values = dictionary.values();
+            let average = values.get_array_memory_size() / values.len().max(1);
+            let lengths: Option<Vec<usize>> =
+                values.as_string_opt::<i32>().map(|v| v.offsets().windows(2).map(|w| (w[1] - w[0]) as usize).collect());
+            match lengths {
+                Some(lengths) => dictionary.normalized_keys().iter().map(|k| lengths.get(*k).copied().unwrap_or(0)).sum(),
+                None => average * array.len(),
+            }
+        }
+        _ => array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size()),
+    }
+}
+
+/// Counts and hashes what passes through.
+pub struct Hashing<W> {
+    inner: W,
+    hash: xxhash_rust::xxh3::Xxh3,
+    bytes: u64,
+}
+
+impl<W: Write> Hashing<W> {
+    fn new(inner: W) -> Self {
+        Self { inner, hash: xxhash_rust::xxh3::Xxh3::new(), bytes: 0 }
+    }
+    fn finish(mut self) -> Result<(u64, u64)> {
+        self.inner.flush()?;
+        Ok((self.bytes, self.hash.digest()))
+    }
+}
+
+impl<W: Write> Write for Hashing<W> {
+    fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {
+        let n = self.inner.write(buf)?;
+        self.hash.update(&buf[..n]);
+        self.bytes += n as u64;
+        Ok(n)
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests;

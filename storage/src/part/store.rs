@@ -1,0 +1,171 @@
+//! Making a part's file durable while it is encoded: bounded memory, whatever the part's size.
+
+use crate::{
+    Error, Result,
+    part::encode::{Encoded, PartEncoder, WriteOptions},
+};
+use bytes::Bytes;
+use futures::TryStreamExt;
+use object_store::{GetResultPayload, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, path::Path};
+use std::{
+    io::{self, Write},
+    sync::Arc,
+};
+use tokio::sync::mpsc;
+use xxhash_rust::xxh3::Xxh3;
+
+/// Bytes of one piece of an upload. A file of one piece is one put.
+const PIECE_BYTES: usize = 8 << 20;
+/// Pieces waiting for the store before encoding waits too.
+const PIECES_QUEUED_MAX: usize = 2;
+/// Bytes read at a time to verify a local file.
+const VERIFY_BYTES: usize = 1 << 20;
+
+/// Encodes a part on a blocking thread, by `fill`, and stores it under `key`, which must be new. It is durable when this returns.
+/// Without rows nothing is stored.
+///
+/// # Errors
+/// What `fill` returned, or the store's error; then no object remains but, after a crash, an orphan.
+pub async fn write_part<T: Send + 'static>(
+    store: &Arc<dyn ObjectStore>,
+    key: &Path,
+    options: WriteOptions,
+    fill: impl FnOnce(&mut PartEncoder<PieceWriter>) -> Result<T> + Send + 'static,
+) -> Result<(Option<Encoded>, T)> {
+    let (pieces, receiver) = mpsc::channel(PIECES_QUEUED_MAX);
+    let encode = tokio::task::spawn_blocking(move || {
+        let writer = PieceWriter { pieces: pieces.clone(), piece: Vec::with_capacity(64 << 10) };
+        let mut encoder = PartEncoder::new(writer, options);
+        let filled = fill(&mut encoder).and_then(|told| Ok((encoder.finish()?, told)));
+        // The end is said only after success: an upload without it is given up.
+        if matches!(filled, Ok((Some(_), _))) {
+            let _ = pieces.blocking_send(None);
+        }
+        filled
+    });
+    let stored = upload(store, key, receiver).await;
+    let encoded = encode.await.map_err(|e| Error::internal(format!("encoding a part failed: {e}")))?;
+    match (encoded, stored) {
+        // The store's error is the cause where both failed.
+        (_, Err(e)) => Err(e),
+        (Ok((None, told)), Ok(false)) => Ok((None, told)),
+        (Ok((Some(encoded), told)), Ok(true)) => Ok((Some(encoded), told)),
+        (Ok(_), Ok(_)) => Err(Error::internal("a part's upload ended early")),
+        (Err(e), Ok(_)) => Err(e),
+    }
+}
+
+/// True once everything is stored, false where the pieces ended without their end.
+async fn upload(store: &Arc<dyn ObjectStore>, key: &Path, mut pieces: mpsc::Receiver<Option<Bytes>>) -> Result<bool> {
+    let Some(first) = pieces.recv().await else { return Ok(false) };
+    let Some(first) = first else { return Ok(false) };
+    let second = match pieces.recv().await {
+        None => return Ok(false),
+        Some(None) => {
+            let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+            store.put_opts(key, PutPayload::from(first), options).await?;
+            return Ok(true);
+        }
+        Some(Some(second)) => second,
+    };
+    let mut upload = store.put_multipart(key).await?;
+    let mut next = Some(second);
+    let mut result = upload.put_part(first.into()).await;
+    while let (Ok(()), Some(piece)) = (&result, next.take()) {
+        result = upload.put_part(piece.into()).await;
+        match pieces.recv().await {
+            Some(Some(piece)) => next = Some(piece),
+            Some(None) => {
+                if result.is_ok() {
+                    result = upload.complete().await.map(|_| ());
+                    return result.map(|()| true).map_err(Error::from);
+                }
+            }
+            None => {
+                let _ = upload.abort().await;
+                return Ok(false);
+            }
+        }
+    }
+    // The first error is the one to tell; what was uploaded is cleared away if the store still can.
+    let _ = upload.abort().await;
+    result.map(|()| false).map_err(Error::from)
+}
+
+/// Hands bytes on in pieces.
+pub struct PieceWriter {
+    pieces: mpsc::Sender<Option<Bytes>>,
+    piece: Vec<u8>,
+}
+
+impl PieceWriter {
+    fn hand_on(&mut self) -> io::Result<()> {
+        let piece = Bytes::from(std::mem::take(&mut self.piece));
+        // The receiver goes away only when the store failed; its error is told instead.
+        self.pieces.blocking_send(Some(piece)).map_err(|_| io::Error::new(io::ErrorKind::BrokenPipe, "the store gave up"))
+    }
+}
+
+impl Write for PieceWriter {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        self.piece.extend_from_slice(buf);
+        if self.piece.len() >= PIECE_BYTES {
+            self.hand_on()?;
+        }
+        Ok(buf.len())
+    }
+    /// Only the end of a file flushes.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for PieceWriter {
+    fn drop(&mut self) {
+        if !self.piece.is_empty() {
+            let _ = self.hand_on();
+        }
+    }
+}
+
+/// Reads an object whole, a piece in memory at a time, and compares it with its checksum.
+///
+/// # Errors
+/// `Corrupt` naming the key where it differs.
+pub async fn verify(store: &Arc<dyn ObjectStore>, key: &Path, bytes: u64, checksum: u64) -> Result<()> {
+    let found = store.get(key).await.map_err(|e| Error::from(e).context(key))?;
+    let (length, hash) = match found.payload {
+        GetResultPayload::File(mut file, _) => {
+            let hashed = tokio::task::spawn_blocking(move || hash_of(&mut file)).await;
+            hashed.map_err(|e| Error::internal(format!("reading {key} was cut off: {e}")))?.map_err(|e| Error::from(e).context(key))?
+        }
+        GetResultPayload::Stream(mut stream) => {
+            let (mut hash, mut length) = (Xxh3::new(), 0u64);
+            while let Some(piece) = stream.try_next().await? {
+                hash.update(&piece);
+                length += piece.len() as u64;
+            }
+            (length, hash.digest())
+        }
+    };
+    if length != bytes || hash != checksum {
+        return Err(Error::corrupt(format!(
+            "{key} is damaged: {length} bytes of {bytes}, or its checksum differs; restore it from a backup"
+        )));
+    }
+    Ok(())
+}
+
+fn hash_of(file: &mut impl io::Read) -> io::Result<(u64, u64)> {
+    let (mut hash, mut length, mut buffer) = (Xxh3::new(), 0u64, vec![0; VERIFY_BYTES]);
+    loop {
+        let n = match file.read(&mut buffer) {
+            Ok(0) => return Ok((length, hash.digest())),
+            Ok(n) => n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            Err(e) => return Err(e),
+        };
+        hash.update(&buffer[..n]);
+        length += n as u64;
+    }
+}

@@ -233,7 +233,11 @@ fn monotone(expr: &Expr, def: &StreamDef) -> Option<ColumnId> {
         Expr::Column(c) if c.name == TP_TIME => Some(ColumnId::TP_TIME),
         Expr::Column(c) => def.column(&c.name).filter(|c| !c.nullable && c.ty.is_time()).map(|c| c.id),
         Expr::BinaryExpr(b) if matches!(b.op, Operator::Plus | Operator::Minus) && matches!(*b.right, Expr::Literal(..)) => {
-            monotone(&b.left, def)
+            let zoned = |id: &ColumnId| {
+                let ty = def.columns.iter().find(|c| c.id == *id).map(|c| c.ty.plain());
+                matches!(ty, Some(ColumnType::DateTime(Some(_)) | ColumnType::DateTime64(_, Some(_))))
+            };
+            monotone(&b.left, def).filter(|id| !zoned(id))
         }
         _ => None,
     }

@@ -62,8 +62,14 @@ impl Table {
         out.push_str(&rules.join("+"));
         out.push('\n');
         for row in &self.rows {
-            let cells: Vec<String> = row.iter().enumerate().map(|(i, c)| pad(c, widths[i], self.right[i])).collect();
-            push_line(&mut out, &cells);
+            // A value of several lines takes as many lines of the table.
+            let cells: Vec<Vec<&str>> = row.iter().map(|c| c.split('\n').collect()).collect();
+            let height = cells.iter().map(Vec::len).max().unwrap_or(1);
+            for line in 0..height {
+                let part = |i: usize| cells[i].get(line).copied().unwrap_or("");
+                let cells: Vec<String> = (0..row.len()).map(|i| pad(part(i), widths[i], self.right[i])).collect();
+                push_line(&mut out, &cells);
+            }
         }
         out
     }
@@ -81,12 +87,12 @@ fn cell(column: &Column, row: usize) -> String {
     }
     let mut out = BytesMut::new();
     write_text(&mut out, column, row, &Zone::Utc);
-    // A line break inside a value would tear the table.
-    String::from_utf8_lossy(&out).replace('\n', "\\n").replace('\r', "\\r")
+    String::from_utf8_lossy(&out).replace('\r', "\\r")
 }
 
+/// Of the longest line.
 fn shown_width(text: &str) -> usize {
-    text.chars().count()
+    text.split('\n').map(|line| line.chars().count()).max().unwrap_or(0)
 }
 
 fn centre(text: &str, width: usize) -> String {

@@ -80,7 +80,14 @@ impl Session {
         let options = config.options_mut();
         options.extensions.insert(StatementTime(now));
         options.execution.time_zone = Some(self.variables.time_zone());
-        SessionStateBuilder::new_from_existing(self.shared.base.clone()).with_config(config).with_catalog_list(list).build()
+        let mut state =
+            SessionStateBuilder::new_from_existing(self.shared.base.clone()).with_config(config).with_catalog_list(list).build();
+        // Expressions made outside of a plan take their options, and so the statement's time, from here.
+        let options = state.config_options().clone();
+        let props = state.execution_props_mut();
+        props.mark_start_execution(options);
+        props.query_execution_start_time = chrono::DateTime::from_timestamp_micros(now.0);
+        state
     }
 }
 

@@ -14,7 +14,7 @@ fn numbers_stand_right_and_texts_left() {
     ];
     let mut table = Table::new(&schema);
     table.push_batch(&RecordBatch::try_new(Arc::new(schema), columns).unwrap()).unwrap();
-    let expected = "  city  |  n\n--------+------\n Zürich |    7\n        | -123\n a\\nb   |\n(3 rows)\n";
+    let expected = "  city  |  n\n--------+------\n Zürich |    7\n        | -123\n a      |\n b      |\n(3 rows)\n";
     assert_eq!(table.render(), expected);
     assert_eq!(table.len(), 3);
 }

@@ -1,11 +1,19 @@
 //! Facts about rules: how many rows of a part a rule concerns, and when the first and the last of them come due.
 //!
-//! Exact by construction: every row is asked. A DELETE WHERE rule concerns the rows that its condition selects (NULL is false). An
+//! Exact by construction: every row is asked, or the two that bound all others. A DELETE WHERE rule concerns the rows that its condition selects (NULL is false). An
 //! evaluation that fails on a row leaves that row to "never".
 
-use crate::{due_values::due_values, stream::CompiledRule};
-use arrow::array::{Array, AsArray, BooleanArray, RecordBatch};
-use ebb_storage::{Result, Timestamp, part::meta::RuleFacts};
+use crate::{due_values::due_values, stream::CompiledRule, upgrade::field_id};
+use arrow::{
+    array::{Array, ArrayRef, AsArray, BooleanArray, Date32Array, Int64Array, RecordBatch},
+    compute::cast,
+    datatypes::{DataType, Schema},
+};
+use ebb_storage::{
+    Result, Timestamp,
+    part::{PartMeta, meta::RuleFacts, stats::Bound},
+};
+use std::sync::Arc;
 
 /// Facts of one rule, gathered batch by batch.
 pub struct Gathering(RuleFacts);
@@ -42,6 +50,31 @@ impl Gathering {
 
     pub fn finish(self) -> RuleFacts {
         self.0
+    }
+}
+
+/// Facts without reading a row: where the rule's time rises with one column whose exact bounds the manifest has, so do its first and
+/// last. `None` where that does not tell.
+pub fn facts_by_bounds(rule: &CompiledRule, part: &PartMeta, schema: &Schema) -> Option<RuleFacts> {
+    let column = rule.when.monotone_in().filter(|c| rule.only.is_none() && rule.when.columns() == [*c])?;
+    let stats = part.stats_of(column).filter(|s| s.exact && s.nulls == 0)?;
+    let (Some(Bound::Int(min)), Some(Bound::Int(max))) = (&stats.min, &stats.max) else { return None };
+    let field = schema.fields().iter().find(|f| field_id(f).is_ok_and(|id| id == column))?;
+    // Values between the bounds may be the zero that never comes due.
+    if *min <= 0 {
+        return None;
+    }
+    let bounds: ArrayRef = match field.data_type() {
+        DataType::Date32 => Arc::new(Date32Array::from(vec![i32::try_from(*min).ok()?, i32::try_from(*max).ok()?])),
+        t @ DataType::Timestamp(..) => cast(&Int64Array::from(vec![*min, *max]), t).ok()?,
+        _ => return None,
+    };
+    let rows = RecordBatch::try_new(Arc::new(Schema::new(vec![field.clone()])), vec![bounds]).ok()?;
+    match due_values(&rule.when.evaluate(&rows).ok()?).ok()?.as_slice() {
+        [Some(first), Some(last)] if first.0 > 0 && first <= last => {
+            Some(RuleFacts { rule: rule.rule.fingerprint, rows: part.rows, never: 0, earliest: Some(*first), latest: Some(*last) })
+        }
+        _ => None,
     }
 }
 

@@ -1,8 +1,8 @@
-//! Facts of parts that a rule is new to: only the columns that the rules read are read, nothing is written but the facts.
+//! Facts of parts that a rule is new to: from the manifest's bounds where they tell; else only the columns that the rules read are read, nothing is written but the facts.
 
 use crate::{
     core::{Core, busy},
-    facts::Gathering,
+    facts::{Gathering, facts_by_bounds},
     job::{
         registry::JobGuard,
         source::{Counts, Removal, Source},
@@ -61,7 +61,18 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
 }
 
 async fn measure(core: &Core, compiled: &Arc<Compiled>, meta: Arc<PartMeta>) -> Result<Vec<RuleFacts>> {
-    let missing: Vec<usize> = (0..compiled.rules.len()).filter(|i| meta.facts_of(compiled.rules[*i].rule.fingerprint).is_none()).collect();
+    let mut known = Vec::new();
+    let mut missing: Vec<usize> = Vec::new();
+    for (i, rule) in compiled.rules.iter().enumerate().filter(|(_, r)| meta.facts_of(r.rule.fingerprint).is_none()) {
+        let same = meta.schema_version == compiled.def.schema_version;
+        match facts_by_bounds(rule, &meta, &compiled.row_schema).filter(|_| same) {
+            Some(facts) => known.push(facts),
+            None => missing.push(i),
+        }
+    }
+    if missing.is_empty() {
+        return Ok(known);
+    }
     let source = Source::open(core, meta).await?;
     let (compiled, compiler) = (compiled.clone(), core.options.compiler.clone());
     busy(move || {
@@ -89,7 +100,7 @@ async fn measure(core: &Core, compiled: &Arc<Compiled>, meta: Arc<PartMeta>) -> 
                 facts.add(rule, &rows);
             }
         }
-        Ok(facts.into_iter().map(Gathering::finish).collect())
+        Ok(known.into_iter().chain(facts.into_iter().map(Gathering::finish)).collect())
     })
     .await
 }

@@ -14,7 +14,7 @@ use crate::{
 };
 use ebb_storage::{
     Error, Result, Timestamp,
-    disk::DataDir,
+    disk::{DataDir, Space},
     ids::{Epoch, PartId, Sn, StreamId},
     manifest::{Committer, Manifest, StreamState},
     stream_def::StreamDef,
@@ -49,6 +49,8 @@ pub struct Core {
     pub last_error: Mutex<Option<Error>>,
     /// The lock on the directory, where there is one.
     pub dir: Option<Arc<DataDir>>,
+    /// Room on the default disk, and which running rewrite reserved how much of it; `None` where nobody can tell.
+    pub space: Option<Arc<Space>>,
     /// One flush of a stream at a time.
     pub flushing: Mutex<HashMap<StreamId, Arc<tokio::sync::Mutex<()>>>>,
 }

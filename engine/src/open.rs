@@ -21,7 +21,7 @@ use crate::{
 };
 use ebb_storage::{
     Clock, Error, Result, Timestamp,
-    disk::{DataDir, Disk as AnyDisk, DiskDef, DiskKind, DurableFs, open::RESERVE_BYTES},
+    disk::{DataDir, Disk as AnyDisk, DiskDef, DiskKind, DurableFs, Space, open::RESERVE_BYTES, space},
     ids::{DatabaseId, DiskId, Lsn, StreamId},
     log::{self, LogDir, RealLogDir, Record, StartLog, Verb},
     manifest::{Committer, Manifest},
@@ -107,6 +107,7 @@ impl Engine {
         let start =
             StartLog { dir: log, database: database.clone(), epoch: opened.committer.epoch(), replayed, limits: log::Limits::default() };
         let appender = Appender::start(start, live.clone(), last_time)?;
+        let space = dir.as_ref().map(|d| Space::new("default", space::Source::FileSystem(d.root().to_owned()), 100));
         let core = Arc::new(Core {
             options,
             disks: Arc::new(Disks::new(database, disks)),
@@ -123,6 +124,7 @@ impl Engine {
             abandoned: Mutex::default(),
             last_error: Mutex::default(),
             dir,
+            space,
             flushing: Mutex::default(),
         });
         sweep_orphans(&core).await?;

@@ -24,6 +24,7 @@ use arrow::{
 use ebb_storage::{
     Error, Result, Timestamp,
     clock::Stopwatch,
+    disk::Reservation,
     ids::ColumnId,
     manifest::{
         Edit, Expect, Manifest,
@@ -162,6 +163,7 @@ fn whole_of(sources: &[Arc<PartMeta>]) -> PartMeta {
 
 async fn rewrite(core: &Arc<Core>, removal: &Removal, sources: Vec<Arc<PartMeta>>, running: &Arc<Running>) -> Result<Output> {
     let started = Stopwatch::start();
+    let _room = room_for(core, &sources)?;
     let mut opened = Vec::with_capacity(sources.len());
     for meta in &sources {
         opened.push(Source::open(core, meta.clone()).await?);
@@ -206,6 +208,16 @@ async fn rewrite(core: &Arc<Core>, removal: &Removal, sources: Vec<Arc<PartMeta>
         write::describe(written, about)
     });
     Ok(Output { sources, stored, counts, duration_ms: started.elapsed().as_millis() as u64 })
+}
+
+/// The output is held to be as large as its sources, which stay until it is committed.
+///
+/// # Errors
+/// `Full` where the disk has not that much left, after what other rewrites reserved.
+fn room_for(core: &Core, sources: &[Arc<PartMeta>]) -> Result<Option<Reservation>> {
+    let bytes = sources.iter().map(|s| s.placement.bytes).fold(0, u64::saturating_add);
+    let reserved = core.space.as_ref().map(|s| s.reserve(bytes)).transpose();
+    reserved.map_err(|e| e.context(format_args!("destination_full: rewriting {} parts", sources.len())))
 }
 
 /// What a rewrite found out while it wrote.

@@ -104,6 +104,10 @@ async fn round(core: &Arc<Core>, seen: &mut Seen) -> Result<Option<Timestamp>> {
     if job::vacuum::is_due(core) {
         job::vacuum::run(core).await?;
     }
+    if let Some(dir) = &core.dir {
+        // Without room it is tried again in the next round.
+        _ = dir.restore_reserve_if_roomy();
+    }
     if core.committer.checkpoint_due() {
         core.committer.checkpoint().await?;
     }

@@ -14,6 +14,8 @@ use std::{
 
 pub const FORMAT_VERSION: u32 = 1;
 pub const RESERVE_BYTES: u64 = 4 << 20;
+/// So many reserves must be free before one is made again.
+const ROOMY_TIMES: u64 = 8;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Format {
@@ -78,6 +80,18 @@ impl DataDir {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(e) => Err(e.into()),
         }
+    }
+
+    /// Makes the reserve again once the disk has room for several of it: whoever needed it is through by then. Whether it is there.
+    pub fn restore_reserve_if_roomy(&self) -> Result<bool> {
+        if fs::metadata(self.root.join("RESERVE")).is_ok_and(|m| m.len() == self.reserve_bytes) {
+            return Ok(true);
+        }
+        let s = rustix::fs::statvfs(&self.root).map_err(io::Error::from)?;
+        if s.f_bavail.saturating_mul(s.f_frsize) < self.reserve_bytes.saturating_mul(ROOMY_TIMES) {
+            return Ok(false);
+        }
+        self.restore_reserve().map(|()| true)
     }
 
     /// Makes the reserve again if it is missing; an error of kind Full if there is no room yet.

@@ -34,7 +34,10 @@ fn one_opener_at_a_time_and_known_formats_only() {
     let id = open.database().clone();
     assert_eq!(DataDir::open(&root, 4096).unwrap_err().kind(), ErrorKind::Conflict);
     assert!(open.release_reserve().unwrap());
+    assert!(open.restore_reserve_if_roomy().unwrap());
+    assert!(open.release_reserve().unwrap(), "it was made again");
     open.restore_reserve().unwrap();
+    assert!(open.restore_reserve_if_roomy().unwrap());
     drop(open);
     assert_eq!(DataDir::open(&root, 4096).unwrap().database(), &id);
     std::fs::write(root.join("FORMAT"), r#"{"ebb_format":9,"database":"x"}"#).unwrap();

@@ -7,7 +7,7 @@ pub mod clock;
 mod convert;
 mod interval;
 mod rewrite;
-mod scalar;
+pub(crate) mod scalar;
 mod time_arithmetic;
 mod time_format;
 mod time_parts;

@@ -19,6 +19,7 @@ pub mod functions;
 pub mod nearest;
 pub mod outcome;
 pub mod parse;
+mod pg_catalog;
 pub mod provider;
 pub mod session;
 pub mod sqlstate;

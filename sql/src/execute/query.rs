@@ -3,7 +3,7 @@
 use crate::{
     Error, Outcome, Result, RowTag, Session,
     bind::names,
-    functions,
+    functions, pg_catalog,
     statement::{Query, StreamName},
 };
 use arrow::datatypes::SchemaRef;
@@ -48,9 +48,15 @@ pub(crate) async fn plan(session: &mut Session, query: &Query) -> Result<(Logica
     let cut = session.cut().await;
     let text = query.source.text().to_ascii_lowercase();
     let hidden_columns = text.contains(TP_TIME) || text.contains(TP_SN);
-    let state = session.context(&cut, hidden_columns);
     let mut query = query.clone();
+    let ask = pg_catalog::rewrite(&mut query.ast, &session.database);
     functions::rewrite_query(&mut query.ast);
+    for (name, value) in &ask.set {
+        // Drivers set what only PostgreSQL has; the answer repeats the value either way.
+        let _ = session.set_variable(name, value);
+    }
+    let state = session.context(&cut, hidden_columns);
+    let state = if ask.catalogue { session.with_catalogue(state, &cut)? } else { state };
     if hidden_columns {
         let known = |name: &ObjectName| stream_name(name).is_some_and(|n| names::find(cut.view.manifest(), &n, &session.database).is_ok());
         let _ = query.ast.visit(&mut Wildcards { is_stream: known });

@@ -41,6 +41,8 @@ pub(crate) struct ViewCatalog {
     pub hidden_columns: bool,
     /// Schemas that a connection brings, such as pg_catalog.
     pub extra: BTreeMap<String, Arc<dyn SchemaProvider>>,
+    /// Schemas that one statement brings.
+    pub brought: parking_lot::Mutex<BTreeMap<String, Arc<dyn SchemaProvider>>>,
 }
 
 impl fmt::Debug for ViewCatalog {
@@ -56,7 +58,7 @@ impl CatalogProvider for ViewCatalog {
     }
 
     fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
-        if let Some(extra) = self.extra.get(name) {
+        if let Some(extra) = self.brought.lock().get(name).or_else(|| self.extra.get(name)) {
             return Some(extra.clone());
         }
         let database = if name == PUBLIC { self.database.as_str() } else { name };
@@ -69,6 +71,10 @@ impl CatalogProvider for ViewCatalog {
             database: database.to_owned(),
             hidden_columns: self.hidden_columns,
         }))
+    }
+
+    fn register_schema(&self, name: &str, schema: Arc<dyn SchemaProvider>) -> Result<Option<Arc<dyn SchemaProvider>>> {
+        Ok(self.brought.lock().insert(name.to_owned(), schema))
     }
 }
 

@@ -5,6 +5,7 @@ use crate::{
     Result,
     database::Shared,
     functions::{self, StatementTime},
+    pg_catalog,
     provider::{CATALOG, Cut, ViewCatalog, catalog::PUBLIC},
 };
 use datafusion::{
@@ -69,10 +70,22 @@ impl Session {
             database: self.database.clone(),
             hidden_columns,
             extra: self.schemas.clone(),
+            brought: parking_lot::Mutex::default(),
         };
         let list = MemoryCatalogProviderList::new();
         list.register_catalog(CATALOG.to_owned(), Arc::new(catalog));
         self.state(cut.now, Arc::new(list))
+    }
+
+    /// `state` with PostgreSQL's catalogue of `cut` and its functions.
+    pub(crate) fn with_catalogue(&self, mut state: SessionState, cut: &Cut) -> Result<SessionState> {
+        let settings = self.variables.all().into_iter().map(|(name, value, _)| (name, value)).collect();
+        let names = Arc::new(pg_catalog::Names::of(cut, &self.database, settings));
+        pg_catalog::register(&mut state, &names)?;
+        if let Some(catalog) = state.catalog_list().catalog(CATALOG) {
+            catalog.register_schema(pg_catalog::SCHEMA, Arc::new(pg_catalog::PgCatalog::new(names)))?;
+        }
+        Ok(state)
     }
 
     fn state(&self, now: Timestamp, list: Arc<dyn CatalogProviderList>) -> SessionState {

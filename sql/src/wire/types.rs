@@ -15,7 +15,10 @@ pub fn pg_type(field: &Field) -> Type {
     {
         return t;
     }
-    of_arrow(field.data_type())
+    match field.metadata().get(TYPE_META_KEY).map(String::as_str) {
+        Some("oid") if field.data_type() == &DataType::Int64 => Type::OID,
+        _ => of_arrow(field.data_type()),
+    }
 }
 
 /// For types that are carried as text.
@@ -25,6 +28,8 @@ fn declared_text_type(declared: &str) -> Option<Type> {
         "uuid" => Some(Type::UUID),
         "json" => Some(Type::JSON),
         "ipv4" | "ipv6" => Some(Type::INET),
+        "name" => Some(Type::NAME),
+        "char" => Some(Type::CHAR),
         _ => None,
     }
 }

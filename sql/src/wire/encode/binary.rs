@@ -20,6 +20,7 @@ pub fn write_binary(out: &mut BytesMut, column: &Column, row: usize) {
         Values::UInt16(a) => out.put_i32(i32::from(a.value(row))),
         Values::Int32(a) => out.put_i32(a.value(row)),
         Values::UInt32(a) => out.put_i64(i64::from(a.value(row))),
+        Values::Int64(a) if column.pg == Type::OID => out.put_u32(a.value(row) as u32),
         Values::Int64(a) => out.put_i64(a.value(row)),
         Values::UInt64(a) => numeric::write_decimal_binary(out, &a.value(row).to_string()),
         Values::Float32(a) => out.put_f32(a.value(row)),
@@ -49,6 +50,12 @@ pub fn write_binary(out: &mut BytesMut, column: &Column, row: usize) {
 
 /// Text, or the binary form of the type that the text stands for.
 fn write_declared_text(out: &mut BytesMut, column: &Column, row: usize) {
+    if column.pg == Type::CHAR {
+        // One byte, always: nothing is zero.
+        let mut value = BytesMut::new();
+        text::write_text(&mut value, column, row, &Zone::Utc);
+        return out.put_u8(value.first().copied().unwrap_or(0));
+    }
     if column.pg != Type::UUID && column.pg != Type::INET {
         return text::write_text(out, column, row, &Zone::Utc);
     }

@@ -21,7 +21,11 @@ const CONSTANTS: [&str; 8] =
     ["version", "current_database", "current_catalog", "current_schema", "current_schemas", "current_user", "session_user", "current_role"];
 
 pub(crate) fn rewrite(query: &mut Query, database: &str) -> Ask {
-    let mut rewriter = Rewriter { database, ask: Ask::default() };
+    let mut rewriter = Rewriter { database, ask: Ask::default(), reads_catalogue: false };
+    let _ = ast::visit_relations(query, |name| {
+        rewriter.reads_catalogue |= empty::catalogue_table(name).is_some();
+        ControlFlow::<()>::Continue(())
+    });
     let _ = query.visit(&mut rewriter);
     if let SetExpr::Select(select) = query.body.as_mut() {
         // What is shown of a regclass is the name.
@@ -39,6 +43,8 @@ pub(crate) fn rewrite(query: &mut Query, database: &str) -> Ask {
 struct Rewriter<'a> {
     database: &'a str,
     ask: Ask,
+    /// Known before any expression is seen.
+    reads_catalogue: bool,
 }
 
 fn text(t: &str) -> Expr {
@@ -60,6 +66,11 @@ fn call(name: &str, arg: Expr) -> Expr {
         over: None,
         within_group: vec![],
     })
+}
+
+/// `ARRAY(SELECT ...)`.
+fn is_array_of_rows(f: &Function) -> bool {
+    function_name(f).as_deref() == Some("array") && matches!(f.args, FunctionArguments::Subquery(_))
 }
 
 fn is_call(expr: &Expr, name: &str) -> bool {
@@ -242,6 +253,25 @@ fn at_most_one(query: &mut Query) {
     if let SelectItem::UnnamedExpr(e) | SelectItem::ExprWithAlias { expr: e, .. } = item {
         *e = call("min", e.clone());
     }
+    if let Some(selection) = select.selection.take() {
+        select.selection = Some(without_outer_flag(selection));
+    }
+}
+
+/// A condition on the outer row alone hides from the planner how the rows belong together; a column without a default has no row of
+/// `pg_attrdef` anyway.
+fn without_outer_flag(condition: Expr) -> Expr {
+    let is_flag = |e: &Expr| matches!(e, Expr::CompoundIdentifier(parts) if parts.last().is_some_and(|i| i.value == "atthasdef"));
+    match condition {
+        Expr::BinaryOp { left, op: BinaryOperator::And, right } if is_flag(&right) => without_outer_flag(*left),
+        Expr::BinaryOp { left, op: BinaryOperator::And, right } if is_flag(&left) => without_outer_flag(*right),
+        Expr::BinaryOp { left, op: BinaryOperator::And, right } => Expr::BinaryOp {
+            left: Box::new(without_outer_flag(*left)),
+            op: BinaryOperator::And,
+            right: Box::new(without_outer_flag(*right)),
+        },
+        other => other,
+    }
 }
 
 impl VisitorMut for Rewriter<'_> {
@@ -296,6 +326,8 @@ impl VisitorMut for Rewriter<'_> {
             return ControlFlow::Continue(());
         }
         let new = match expr {
+            // Lists of options and privileges: there are none.
+            Expr::Function(f) if self.reads_catalogue && is_array_of_rows(f) => Some(empty::null()),
             Expr::Function(f) => self.function(f),
             Expr::Cast { expr: inner, data_type, kind: CastKind::Cast | CastKind::DoubleColon, .. } => self.cast(inner, data_type),
             Expr::Collate { expr: inner, collation } => {

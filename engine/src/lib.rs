@@ -40,7 +40,7 @@ pub use disks::{Disk, Disks};
 pub use ebb_storage::{Clock, Error, ErrorKind, Result, Timestamp};
 pub use hide::{Hide, Hiding};
 pub use ingest::{InsertOptions, Inserted, StagedInsert, Transaction};
-pub use observe::{Explained, RunningJob, Status};
+pub use observe::{Explained, PartPlace, RunningJob, Status};
 pub use open::{OpenOptions, Places};
 pub use read::{LivePart, ReadView, StreamView, TailRows};
 pub use schedule::{Optimized, Stop};

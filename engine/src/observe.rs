@@ -4,6 +4,7 @@ use crate::Engine;
 use ebb_storage::{
     Clock, Timestamp,
     ids::{CommitNo, Epoch, JobId, Lsn},
+    part::PartMeta,
 };
 use std::time::Duration;
 
@@ -45,6 +46,17 @@ pub struct Explained {
     pub bytes: u64,
 }
 
+/// Where a part lies and who still reads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartPlace {
+    /// The disk's name.
+    pub disk: std::sync::Arc<str>,
+    /// On that disk.
+    pub key: object_store::path::Path,
+    /// Earlier states that are still read and name the part.
+    pub readers: usize,
+}
+
 /// What SYSTEM STATUS shows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Status {
@@ -66,6 +78,15 @@ pub struct Status {
 }
 
 impl Engine {
+    pub fn place_of(&self, part: &PartMeta) -> PartPlace {
+        let (disks, generation) = (&self.core.disks, part.placement.generation);
+        PartPlace {
+            disk: disks.disk_or_away(part.placement.disk).name,
+            key: disks.key(part.stream, part.id, generation),
+            readers: self.core.live.holders(&(part.stream, part.id, generation)),
+        }
+    }
+
     /// A look at the engine as it is now.
     pub fn status(&self) -> Status {
         let core = &self.core;

@@ -1,0 +1,99 @@
+//! Every table through SQL, over real parts, on a clock that stands still.
+
+use super::NAMES;
+use crate::{Config, Database};
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use ebb_engine::{Clock, Timestamp};
+
+async fn open(dir: &tempfile::TempDir) -> Database {
+    let clock = Clock::simulated(Timestamp::from_secs(1_772_323_200));
+    Database::open(Config::new(dir.path()).with_clock(clock).with_background(false)).await.unwrap()
+}
+
+/// The rows, cells parted by `|`.
+async fn rows(db: &Database, sql: &str) -> Vec<String> {
+    let options = FormatOptions::default().with_null("NULL");
+    let mut lines = Vec::new();
+    for batch in db.sql(sql).await.unwrap().collect().await.unwrap() {
+        let cells: Vec<_> = batch.columns().iter().map(|c| ArrayFormatter::try_new(c.as_ref(), &options).unwrap()).collect();
+        lines.extend((0..batch.num_rows()).map(|i| cells.iter().map(|c| c.value(i).to_string()).collect::<Vec<_>>().join("|")));
+    }
+    lines
+}
+
+async fn with_stream(dir: &tempfile::TempDir) -> Database {
+    let db = open(dir).await;
+    let create = "CREATE STREAM s (t datetime, v int64 COMMENT 'the value') PARTITION BY to_YYYYMM(t) ORDER BY t TTL t + INTERVAL 1 DAY";
+    db.execute(create).await.unwrap();
+    db.execute("INSERT INTO s VALUES ('2026-02-28 23:00:00', 1), ('2026-03-01 00:00:00', 2), ('2026-03-02 00:00:00', 3)").await.unwrap();
+    db
+}
+
+#[test]
+fn names_are_those_of_the_tables_in_order() {
+    let tables: Vec<&str> = super::TABLES.iter().map(|t| t.name).collect();
+    assert_eq!(tables, NAMES);
+    assert!(NAMES.is_sorted());
+}
+
+#[tokio::test]
+async fn every_table_answers_in_its_schema_with_and_without_streams() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(&dir).await;
+    for round in 0..2 {
+        for name in NAMES {
+            db.sql(&format!("SELECT * FROM system.{name}")).await.unwrap().collect().await.unwrap();
+            assert_eq!(rows(&db, &format!("SELECT count(*) FROM system.{name}")).await.len(), 1, "{name}");
+        }
+        if round == 0 {
+            db.execute("CREATE STREAM s (v int64) ORDER BY v").await.unwrap();
+            db.execute("INSERT INTO s VALUES (1)").await.unwrap();
+        }
+    }
+    db.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn streams_count_tail_rows_before_a_flush_and_parts_after_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = with_stream(&dir).await;
+    let sql = "SELECT database, name, storage_policy, total_rows, tail_rows, parts, head_sn, applied_sn FROM system.streams";
+    assert_eq!(rows(&db, sql).await, ["default|s|default|3|3|0|1|0"]);
+    db.execute("SYSTEM FLUSH").await.unwrap();
+    assert_eq!(rows(&db, sql).await, ["default|s|default|3|0|2|1|1"]);
+    db.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn parts_say_what_rules_will_do_and_where_the_file_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = with_stream(&dir).await;
+    db.execute("SYSTEM FLUSH").await.unwrap();
+    let sql = "SELECT partition, active, rows, level, min_sn, max_sn, branch, disk_name, due_rows, never_due_rows, lifecycle_state \
+               FROM system.parts WHERE stream = 's' ORDER BY partition";
+    assert_eq!(rows(&db, sql).await, ["202602|true|1|0|1|1|main|default|1|0|not_due", "202603|true|2|0|1|1|main|default|2|0|not_due"]);
+    for path in rows(&db, "SELECT path FROM system.parts").await {
+        assert!(std::path::Path::new(&path).is_absolute() && std::path::Path::new(&path).is_file(), "{path}");
+    }
+    // A removed part is shown until its object is deleted.
+    db.execute("TRUNCATE STREAM s").await.unwrap();
+    assert_eq!(rows(&db, "SELECT count(*) FROM system.parts WHERE active").await, ["0"]);
+    assert_eq!(rows(&db, "SELECT count(*) FROM system.parts WHERE NOT active AND removed_at IS NULL").await, ["0"]);
+    assert_eq!(
+        rows(&db, "SELECT event_type, count(*) FROM system.part_log GROUP BY 1 ORDER BY 1").await.first().map(String::as_str),
+        Some("DropPart|2")
+    );
+    db.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn columns_and_settings_say_what_was_defined() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = with_stream(&dir).await;
+    let sql = "SELECT name, position, type, comment FROM system.columns WHERE stream = 's' ORDER BY position";
+    assert_eq!(rows(&db, sql).await, ["t|1|datetime|", "v|2|int64|the value"]);
+    let sql = "SELECT value, \"default\" FROM system.stream_settings WHERE name = 'flush_threshold_count'";
+    assert_eq!(rows(&db, sql).await, ["100000|100000"]);
+    assert_eq!(rows(&db, "SELECT scope FROM system.settings WHERE name = 'background_pool_size'").await, ["server"]);
+    db.close().await.unwrap();
+}

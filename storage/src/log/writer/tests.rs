@@ -149,7 +149,12 @@ fn a_full_disk_fails_its_waiters_only_and_leaves_nothing_behind() {
     log.append(&[record(1)], 1).unwrap().wait().unwrap();
     faults.fail_write(io::ErrorKind::StorageFull);
     assert_eq!(log.append(&[record(2)], 2).unwrap().wait().unwrap_err().kind(), ErrorKind::Full);
+    // What was numbered to follow the failed record is refused until its caller has numbered anew.
+    assert!(log.is_halted());
+    assert_eq!(log.append(&[record(3)], 3).map(|_| ()).unwrap_err().kind(), ErrorKind::Full);
+    assert!(log.resume() && !log.is_halted() && !log.resume());
     assert_eq!(log.append(&[record(3)], 3).unwrap().wait().unwrap(), Lsn(2));
+    assert!(log.poisoned().is_none());
     drop(log);
     assert_eq!(read(&*disk.log(), Lsn(0)).unwrap().1, [(Lsn(1), Sn(1)), (Lsn(2), Sn(3))]);
 }

@@ -1,3 +1,10 @@
-//! Tests that link the whole of Ebb, in one binary since linking is the slow part.
+//! Tests that link the whole of Ebb, in one binary since linking is the slow part: scripts of statements with their answers, what
+//! scripts cannot say, and taste.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod copying;
+mod scripts;
+mod session;
+mod support;
 mod tidy;

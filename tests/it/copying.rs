@@ -1,0 +1,88 @@
+//! COPY in and out.
+
+use crate::support::{clock, lines, open};
+use bytes::Bytes;
+use ebb::{Database, Error, Outcome, Session};
+use tokio_util::sync::CancellationToken;
+
+async fn start(session: &mut Session, sql: &str) -> Outcome {
+    let statement = session.parse(sql).unwrap().remove(0);
+    let prepared = session.prepare(statement, &[]).await.unwrap();
+    session.execute(&prepared, Vec::new(), CancellationToken::new()).await.unwrap()
+}
+
+/// The data in pieces of `piece` bytes.
+async fn copy(db: &Database, sql: &str, data: &[u8], piece: usize) -> Result<u64, Error> {
+    let mut session = db.session();
+    let Outcome::CopyIn(mut copy) = start(&mut session, sql).await else { panic!("no COPY") };
+    for bytes in data.chunks(piece) {
+        copy.data(Bytes::copy_from_slice(bytes)).await?;
+    }
+    copy.finish().await
+}
+
+async fn all(db: &Database, sql: &str) -> Vec<String> {
+    db.sql(sql).await.unwrap().collect().await.unwrap().iter().flat_map(lines).collect()
+}
+
+#[tokio::test]
+async fn csv_in_pieces_of_any_size() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), &clock()).await;
+    db.execute("CREATE STREAM s (a int64, b nullable(string))").await.unwrap();
+    let data = "a,b\n1,x\n2,\"ü, \"\"q\"\"\nline\"\n3,\n4,\"\"\r\n";
+    for piece in [1, 2, 7, 1000] {
+        db.execute("TRUNCATE STREAM s").await.unwrap();
+        let n = copy(&db, "COPY s FROM STDIN WITH (FORMAT csv, HEADER)", data.as_bytes(), piece).await.unwrap();
+        assert_eq!(n, 4);
+        assert_eq!(all(&db, "SELECT a, b FROM s ORDER BY a").await, ["1|x", "2|ü, \"q\"\nline", "3|NULL", "4|"]);
+    }
+}
+
+#[tokio::test]
+async fn text_with_escapes() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), &clock()).await;
+    db.execute("CREATE STREAM s (a int64, b nullable(string))").await.unwrap();
+    let data = "1\ta\\tb\n2\t\\N\n3\t\\\\N\\n\n\\.\n";
+    for piece in [1, 3, 1000] {
+        db.execute("TRUNCATE STREAM s").await.unwrap();
+        assert_eq!(copy(&db, "COPY s (a, b) FROM STDIN", data.as_bytes(), piece).await.unwrap(), 3);
+        assert_eq!(all(&db, "SELECT a, b FROM s ORDER BY a").await, ["1|a\tb", "2|NULL", "3|\\N\n"]);
+    }
+}
+
+#[tokio::test]
+async fn errors_name_the_line_and_nothing_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), &clock()).await;
+    db.execute("CREATE STREAM s (a int64, b string)").await.unwrap();
+    let cases: [(&str, &[u8], &str, &str); 5] = [
+        ("COPY s FROM STDIN", b"1\tx\nq\ty\n", "22P02", "line 2"),
+        ("COPY s FROM STDIN", b"1\tx\n2\n", "22P04", "line 2"),
+        ("COPY s FROM STDIN", b"1\tx\n2\ty\tz\n", "22P04", "line 2"),
+        ("COPY s FROM STDIN", b"1\tx\n2\t\xff\n", "22021", "line 2"),
+        ("COPY s FROM STDIN WITH (FORMAT csv)", b"1,x\n2,\"y\n", "22P04", "line 2"),
+    ];
+    for (sql, data, state, line) in cases {
+        let e = copy(&db, sql, data, 1000).await.unwrap_err();
+        assert_eq!(e.sqlstate(), state, "{e}");
+        assert!(e.message().contains(line), "{e}");
+        assert_eq!(all(&db, "SELECT count(*) FROM s").await, ["0"]);
+    }
+}
+
+#[tokio::test]
+async fn a_copy_in_a_block_is_part_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), &clock()).await;
+    db.execute("CREATE STREAM s (a int64)").await.unwrap();
+    let mut session = db.session();
+    start(&mut session, "BEGIN").await;
+    let Outcome::CopyIn(mut copying) = start(&mut session, "COPY s FROM STDIN").await else { panic!() };
+    copying.data(Bytes::from_static(b"1\n2\n")).await.unwrap();
+    assert_eq!(copying.finish().await.unwrap(), 2);
+    assert_eq!(all(&db, "SELECT count(*) FROM s").await, ["0"]);
+    start(&mut session, "COMMIT").await;
+    assert_eq!(all(&db, "SELECT count(*) FROM s").await, ["2"]);
+}

@@ -1,0 +1,80 @@
+//! What needs parameters, batches or cancellation.
+
+use crate::support::{clock, lines, open};
+use arrow::array::{Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
+use ebb::Outcome;
+use futures::StreamExt;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+#[tokio::test]
+async fn parameters_have_the_types_of_their_places() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), &clock()).await;
+    db.execute("CREATE STREAM s (a int64, b string, d date)").await.unwrap();
+    let mut session = db.session();
+    let insert = session.parse("INSERT INTO s (b, a, d) VALUES ($2, $1, $3)").unwrap().remove(0);
+    let insert = session.prepare(insert, &[]).await.unwrap();
+    assert_eq!(insert.parameters, [DataType::Int64, DataType::Utf8View, DataType::Date32]);
+    let values = vec![ScalarValue::Int64(Some(7)), ScalarValue::Utf8(Some("x".into())), ScalarValue::Date32(Some(1))];
+    let done = session.execute(&insert, values, CancellationToken::new()).await.unwrap();
+    assert!(matches!(done, Outcome::Command { tag } if tag == "INSERT 0 1"));
+
+    let select = session.parse("SELECT a, b FROM s WHERE a = $1 LIMIT $2").unwrap().remove(0);
+    let select = session.prepare(select, &[]).await.unwrap();
+    assert_eq!(select.parameters, [DataType::Int64, DataType::Int64]);
+    assert_eq!(select.result.as_ref().unwrap().fields().len(), 2);
+    let values = vec![ScalarValue::Int64(Some(7)), ScalarValue::Int64(Some(5))];
+    let Outcome::Rows { mut stream, .. } = session.execute(&select, values, CancellationToken::new()).await.unwrap() else { panic!() };
+    let batch = stream.next().await.unwrap().unwrap();
+    assert_eq!(lines(&batch), ["7|x"]);
+}
+
+#[tokio::test]
+async fn appended_batches_match_columns_by_name_and_fill_defaults() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), &clock()).await;
+    db.execute("CREATE STREAM s (a int64, b string DEFAULT concat('n', a::string), c int32)").await.unwrap();
+    let batch = RecordBatch::try_from_iter([("a", Arc::new(Int64Array::from(vec![1, 2])) as _)]).unwrap();
+    assert_eq!(db.stream("s").append(batch).await.unwrap(), 2);
+    let texts: arrow::array::DictionaryArray<arrow::datatypes::Int32Type> = ["x", "y", "x"].into_iter().collect();
+    let batch = RecordBatch::try_from_iter([("b", Arc::new(texts) as _), ("a", Arc::new(Int64Array::from(vec![3, 4, 5])) as _)]).unwrap();
+    assert_eq!(db.stream("default.s").append(batch).await.unwrap(), 3);
+    let rows = db.sql("SELECT a, b, c FROM s ORDER BY a").await.unwrap().collect().await.unwrap();
+    let got: Vec<String> = rows.iter().flat_map(lines).collect();
+    assert_eq!(got, ["1|n1|0", "2|n2|0", "3|x|0", "4|y|0", "5|x|0"]);
+    let wrong = RecordBatch::try_from_iter([("q", Arc::new(StringArray::from(vec!["z"])) as _)]).unwrap();
+    assert_eq!(db.stream("s").append(wrong).await.unwrap_err().sqlstate(), "42703");
+}
+
+#[tokio::test]
+async fn a_cancelled_statement_ends_with_57014() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), &clock()).await;
+    let mut session = db.session();
+    let select = session.parse("SELECT count(*) FROM generate_series(1, 100000000000) a").unwrap().remove(0);
+    let select = session.prepare(select, &[]).await.unwrap();
+    let cancel = CancellationToken::new();
+    let Outcome::Rows { mut stream, .. } = session.execute(&select, Vec::new(), cancel.clone()).await.unwrap() else { panic!() };
+    cancel.cancel();
+    let mut last = None;
+    while let Some(batch) = stream.next().await {
+        last = Some(batch);
+    }
+    let e: ebb::Error = last.unwrap().unwrap_err().into();
+    assert_eq!(e.sqlstate(), "57014");
+}
+
+#[tokio::test]
+async fn a_hundred_thousand_values_in_one_insert() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), &clock()).await;
+    db.execute("CREATE STREAM s (a int64, b string, x float64)").await.unwrap();
+    let values = (0..100_000).map(|i| format!("({i}, 'host-{}', {}.5)", i % 10, i)).collect::<Vec<_>>().join(",");
+    let done = db.execute(&format!("INSERT INTO s VALUES {values}")).await.unwrap();
+    assert_eq!((done.rows, done.tag.as_str()), (100_000, "INSERT 0 100000"));
+    let rows = db.sql("SELECT count(*), sum(a), min(x), max(b) FROM s").await.unwrap().collect().await.unwrap();
+    assert_eq!(lines(&rows[0]), ["100000|4999950000|0.5|host-9"]);
+}

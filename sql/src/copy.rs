@@ -4,17 +4,20 @@ mod write;
 
 pub use write::CopyWriter;
 
-use crate::{Error, Result, statement::CopyOptions};
+use crate::{Error, Result, session::Block, statement::CopyOptions};
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use bytes::Bytes;
 use datafusion::execution::SendableRecordBatchStream;
+use std::sync::Arc;
 
 /// Takes the rows of a COPY FROM. Nothing is visible before [`CopyIn::finish`]; dropping it drops all of it.
 pub struct CopyIn {
     pub(crate) options: CopyOptions,
     pub(crate) columns: usize,
     pub(crate) sink: Box<dyn CopySink>,
+    /// The block that fails with it.
+    pub(crate) block: Option<Arc<Block>>,
 }
 
 /// What stands behind a [`CopyIn`].
@@ -22,8 +25,6 @@ pub struct CopyIn {
 pub(crate) trait CopySink: Send {
     async fn data(&mut self, bytes: Bytes) -> Result<()>;
     async fn finish(self: Box<Self>) -> Result<u64>;
-    /// Tells the session that the statement failed.
-    fn failed(&self);
 }
 
 impl CopyIn {
@@ -42,19 +43,30 @@ impl CopyIn {
     pub async fn data(&mut self, bytes: Bytes) -> Result<()> {
         let done = self.sink.data(bytes).await;
         if done.is_err() {
-            self.sink.failed();
+            self.fail();
         }
         done
     }
 
     /// Makes all rows durable and visible; how many there were.
     pub async fn finish(self) -> Result<u64> {
-        self.sink.finish().await
+        let Self { sink, block, .. } = self;
+        let done = sink.finish().await;
+        if let (Err(_), Some(block)) = (&done, block) {
+            block.fail();
+        }
+        done
+    }
+
+    fn fail(&self) {
+        if let Some(block) = &self.block {
+            block.fail();
+        }
     }
 
     /// The client gave up; the error to answer with.
     pub fn abort(self, why: &str) -> Error {
-        self.sink.failed();
+        self.fail();
         Error::cancelled(format!("COPY from stdin failed: {why}"))
     }
 }

@@ -1,6 +1,7 @@
 //! Statements carried out: one file per family of verbs. This file only says who does what, and what a block refuses.
 
 pub(crate) mod append;
+mod copy_decode;
 mod copy_in;
 mod copy_out;
 mod database;
@@ -37,7 +38,7 @@ pub(crate) async fn run(session: &mut Session, prepared: &Prepared, params: Vec<
             );
         }
     }
-    if params.len() < statement.parameters {
+    if params.len() < statement.parameters && !matches!(statement.verb, Verb::Prepare(_)) {
         let message = format!("the statement has {} parameters, but {} values were given", statement.parameters, params.len());
         return Err(Error::invalid(message).with_sqlstate("08P01"));
     }

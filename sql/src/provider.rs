@@ -5,6 +5,7 @@
 
 pub mod catalog;
 mod files;
+mod hide;
 mod parts;
 mod prune;
 mod scan;

@@ -161,6 +161,7 @@ pub async fn script(name: &str, text: &str, runner: &mut dyn Runner) {
             },
             ["query", rest @ ..] => match runner.run(&session, &sql).await {
                 Ok(mut a) => {
+                    a.rows = a.rows.iter().flat_map(|r| r.split('\n').map(str::to_owned)).collect();
                     let mut wanted: Vec<&str> = divider.map_or(Vec::new(), |d| body[d + 1..].to_vec());
                     if rest.contains(&"rowsort") {
                         a.rows.sort();

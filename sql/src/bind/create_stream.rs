@@ -156,7 +156,12 @@ pub fn check_defaults(def: &StreamDef, compiler: &Compiler) -> Result<()> {
             return refuse("names the column itself".to_owned());
         }
         for other in def.columns.iter().filter(|c| bound.columns.contains(&c.id)) {
-            if other.default.as_ref().is_some_and(|d| d.kind != DefaultKind::Default || default.kind == DefaultKind::Default) {
+            let computed_later = match default.kind {
+                DefaultKind::Alias => false,
+                DefaultKind::Materialized => other.default.as_ref().is_some_and(|d| d.kind != DefaultKind::Default),
+                DefaultKind::Default => other.default.is_some(),
+            };
+            if computed_later {
                 return refuse(format!("names '{}', which is computed itself", other.name));
             }
         }

@@ -182,6 +182,15 @@ impl Ingest {
         })
     }
 
+    /// The first row that brings NULL to column `i` of the target, which takes none.
+    pub fn refused_null(&self, i: usize, array: &ArrayRef) -> Option<usize> {
+        let field = &self.target.columns.get(i)?.field;
+        if field.is_nullable() || array.null_count() == 0 {
+            return None;
+        }
+        (0..array.len()).find(|row| array.is_null(*row))
+    }
+
     fn options(&self) -> InsertOptions {
         InsertOptions { schema_version: self.target.def.schema_version, key: None }
     }
@@ -268,16 +277,9 @@ impl Ingest {
             done[*place] = Some(array);
         }
         let columns = done.into_iter().collect::<Option<Vec<_>>>().ok_or_else(|| Error::internal("a column was not filled"))?;
-        // Dictionaries of texts stay what they are.
-        let same = columns.iter().zip(fields).all(|(c, f)| c.data_type() == f.data_type());
-        let schema = match same {
-            true => self.row_schema.clone(),
-            false => {
-                let typed = |(c, f): (&ArrayRef, &FieldRef)| f.as_ref().clone().with_data_type(c.data_type().clone());
-                Arc::new(Schema::new(columns.iter().zip(fields).map(typed).collect::<Vec<_>>()))
-            }
-        };
-        Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
+        // Dictionaries end here: the log and the tail carry plain texts.
+        let plain = columns.iter().zip(fields).map(|(c, f)| fit(c, f.data_type())).collect::<Result<Vec<_>>>()?;
+        Ok(RecordBatch::try_new_with_options(self.row_schema.clone(), plain, &options)?)
     }
 
     fn fitted(&self, array: &ArrayRef, place: usize) -> Result<ArrayRef> {

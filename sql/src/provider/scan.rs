@@ -1,7 +1,8 @@
 //! One plan for one stream: parts that pruning left, grouped by the shape of their columns, then the tail and the block's own rows.
 
-use super::{parts, prune, shape, table::StreamTable, tail_source};
+use super::{hide, parts, prune, shape, table::StreamTable, tail_source};
 use crate::bind::expression;
+use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use datafusion::{
     catalog::Session,
     common::{DFSchema, DataFusionError},
@@ -10,8 +11,12 @@ use datafusion::{
     physical_expr::{PhysicalExpr, expressions::Column},
     physical_plan::{ExecutionPlan, empty::EmptyExec, projection::ProjectionExec, union::UnionExec},
 };
-use ebb_engine::{LivePart, upgrade::upgrade};
-use ebb_storage::stream_def::TP_SN;
+use ebb_engine::{
+    LivePart,
+    hide::{Hide, Hiding},
+    upgrade::upgrade,
+};
+use ebb_storage::{ids::SchemaVersion, stream_def::TP_SN};
 use std::{collections::BTreeMap, sync::Arc};
 
 /// What `projection` of the table's columns needs.
@@ -64,33 +69,26 @@ fn stored_rows(
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let def = table.def();
     let stored = def.part_schema();
-    let sn_wanted = places.iter().any(|p| stored.field(*p).name() == TP_SN);
-    let kept = prune::parts(table, state, filters)?;
-    let mut groups: BTreeMap<(u32, bool), Vec<LivePart>> = BTreeMap::new();
-    for part in kept {
-        let written = table.view.state.schema(part.meta.schema_version);
-        let version = if shape::same(written, def) { def.schema_version } else { written.schema_version };
-        groups.entry((version.0, sn_wanted && part.sn_of_record.is_some())).or_default().push(part);
-    }
+    let hiding = table.shared.engine.hiding(&table.view, table.now).map_err(|e| DataFusionError::External(Box::new(e)))?;
+    let groups = grouped(table, state, places, filters, hiding.as_ref())?;
     let mut plans: Vec<Arc<dyn ExecutionPlan>> = Vec::new();
-    for ((version, sn_in_meta), of_group) in groups {
-        plans.push(match version == def.schema_version.0 {
-            true => parts::scan(table, state, def, of_group, places, sn_in_meta, limit)?,
+    for (group, parts) in groups {
+        let evaluated = hiding.as_ref().filter(|_| group.evaluated);
+        let read = evaluated.map_or_else(|| places.to_vec(), |h| hide::with_rule_columns(h, places, &stored));
+        let limit = limit.filter(|_| evaluated.is_none());
+        let rows = match group.version == def.schema_version {
+            true => parts::scan(table, state, def, parts, &read, group.sn_in_meta, limit)?,
             false => {
-                let written = table.view.state.schema(ebb_storage::ids::SchemaVersion(version)).clone();
-                shape::scan(table, state, &written, of_group, places, sn_in_meta, limit)?
+                let written = table.view.state.schema(group.version).clone();
+                shape::scan(table, state, &written, parts, &read, group.sn_in_meta, limit)?
             }
+        };
+        plans.push(match evaluated {
+            Some(h) => hide::above(rows, h, places.len())?,
+            None => rows,
         });
     }
-    let mut batches = Vec::new();
-    for rows in &table.view.tail {
-        batches.push(tail_rows(table, &rows.rows, rows.sn_column())?);
-    }
-    let own_sn = i64::try_from(table.view.head_sn.0).unwrap_or(i64::MAX).saturating_add(1);
-    for (_, rows) in &table.own {
-        let sns = arrow::array::Int64Array::from_value(own_sn, rows.num_rows());
-        batches.push(tail_rows(table, rows, Arc::new(sns))?);
-    }
+    let batches = in_memory(table, hiding.as_ref())?;
     if !batches.is_empty() {
         plans.push(tail_source::scan(batches, stored.clone(), places)?);
     }
@@ -101,10 +99,63 @@ fn stored_rows(
     })
 }
 
+/// What parts of one scan have in common.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Group {
+    /// The columns they were written under; the present ones where those are laid out alike.
+    version: SchemaVersion,
+    /// `_tp_sn` is asked for, and the files do not know it.
+    sn_in_meta: bool,
+    /// Some rows may be due and must be left out.
+    evaluated: bool,
+}
+
+fn grouped(
+    table: &StreamTable,
+    state: &dyn Session,
+    places: &[usize],
+    filters: &[Expr],
+    hiding: Option<&Hiding>,
+) -> Result<BTreeMap<Group, Vec<LivePart>>> {
+    let def = table.def();
+    let stored = def.part_schema();
+    let sn_wanted = places.iter().any(|p| stored.field(*p).name() == TP_SN);
+    let mut groups: BTreeMap<Group, Vec<LivePart>> = BTreeMap::new();
+    for part in prune::parts(table, state, filters)? {
+        let evaluated = match hiding.map_or(Hide::None, |h| h.of_part(&part.meta)) {
+            Hide::All => continue,
+            Hide::None => false,
+            Hide::Evaluate => true,
+        };
+        let written = table.view.state.schema(part.meta.schema_version);
+        let version = if shape::same(written, def) { def.schema_version } else { written.schema_version };
+        let group = Group { version, sn_in_meta: sn_wanted && part.sn_of_record.is_some(), evaluated };
+        groups.entry(group).or_default().push(part);
+    }
+    Ok(groups)
+}
+
+/// The tail and the block's own rows.
+fn in_memory(table: &StreamTable, hiding: Option<&Hiding>) -> Result<Vec<RecordBatch>> {
+    let mut batches = Vec::new();
+    for rows in &table.view.tail {
+        batches.push(tail_rows(table, &rows.rows, rows.sn_column())?);
+    }
+    let own_sn = i64::try_from(table.view.head_sn.0).unwrap_or(i64::MAX).saturating_add(1);
+    for (_, rows) in &table.own {
+        let sns = Int64Array::from_value(own_sn, rows.num_rows());
+        batches.push(tail_rows(table, rows, Arc::new(sns))?);
+    }
+    match hiding {
+        Some(hiding) => batches.into_iter().map(|b| hide::of_rows(hiding, b)).collect(),
+        None => Ok(batches),
+    }
+}
+
 /// Rows of the tail in the stream's present `part_schema`.
-fn tail_rows(table: &StreamTable, rows: &arrow::array::RecordBatch, sns: arrow::array::ArrayRef) -> Result<arrow::array::RecordBatch> {
+fn tail_rows(table: &StreamTable, rows: &RecordBatch, sns: ArrayRef) -> Result<RecordBatch> {
     let (rows, _) = upgrade(rows, table.def(), table.shared.compiler.as_ref()).map_err(|e| DataFusionError::External(Box::new(e)))?;
     let mut columns = rows.columns().to_vec();
     columns.push(sns);
-    Ok(arrow::array::RecordBatch::try_new(table.def().part_schema(), columns)?)
+    Ok(RecordBatch::try_new(table.def().part_schema(), columns)?)
 }

@@ -55,10 +55,6 @@ impl Block {
         written.into_iter().map(|(id, version)| (id, transaction.pending(id).into_iter().map(|b| (version, b)).collect())).collect()
     }
 
-    pub fn begun(&self) -> bool {
-        self.view.get().is_some()
-    }
-
     pub fn fail(&self) {
         self.failed.store(true, Ordering::Release);
     }

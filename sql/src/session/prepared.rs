@@ -8,7 +8,11 @@ use crate::{
     statement::{Copy, Insert, InsertRows, Statement, Verb},
 };
 use arrow::datatypes::DataType;
-use datafusion::sql::sqlparser::ast;
+use datafusion::{
+    common::tree_node::{TreeNode, TreeNodeRecursion},
+    logical_expr::{Expr, LogicalPlan},
+    sql::sqlparser::ast,
+};
 use std::{collections::HashMap, sync::Arc};
 
 pub(super) async fn prepare(session: &mut Session, statement: Statement, hints: &[Option<DataType>]) -> Result<Prepared> {
@@ -33,9 +37,24 @@ pub(super) async fn prepare(session: &mut Session, statement: Statement, hints: 
     Ok(Prepared { statement: Arc::new(statement), parameters, result })
 }
 
-fn of_plan(plan: &datafusion::logical_expr::LogicalPlan) -> Result<HashMap<usize, DataType>> {
+fn of_plan(plan: &LogicalPlan) -> Result<HashMap<usize, DataType>> {
     let types = plan.get_parameter_types()?;
-    Ok(types.into_iter().filter_map(|(id, ty)| Some((number(&id)?, ty?))).collect())
+    let mut known: HashMap<usize, DataType> = types.into_iter().filter_map(|(id, ty)| Some((number(&id)?, ty?))).collect();
+    // DataFusion does not say what LIMIT and OFFSET take.
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::Limit(limit) = node {
+            for count in [&limit.skip, &limit.fetch].into_iter().flatten() {
+                count.apply(|e| {
+                    if let Expr::Placeholder(p) = e {
+                        known.extend(number(&p.id).map(|n| (n, DataType::Int64)));
+                    }
+                    Ok(TreeNodeRecursion::Continue)
+                })?;
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(known)
 }
 
 /// `$3` is 3.

@@ -69,6 +69,7 @@ pub struct Notice {
 }
 
 impl Notice {
+    #[allow(clippy::self_named_constructors, reason = "the severity is called so, beside `warning`")]
     pub fn notice(message: impl Into<String>) -> Self {
         Self { severity: Severity::Notice, sqlstate: "00000", message: message.into() }
     }

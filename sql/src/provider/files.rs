@@ -44,8 +44,10 @@ impl PartFile {
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FileCache {
-    footers: Arc<Mutex<HashMap<(PartId, Generation), Arc<ParquetMetaData>>>>,
+    footers: Arc<Mutex<Footers>>,
 }
+
+type Footers = HashMap<(PartId, Generation), Arc<ParquetMetaData>>;
 
 impl ParquetFileReaderFactory for FileCache {
     fn create_reader(

@@ -36,8 +36,11 @@ pub struct Extended {
     pub connection: Arc<Connection>,
     parser: Arc<Parser>,
     /// Rows of portals that were not fetched to the end, by the portal they belong to.
-    open: Mutex<HashMap<String, (usize, Arc<AsyncMutex<SendingRows>>)>>,
+    open: Mutex<HashMap<String, OpenRows>>,
 }
+
+/// Where the portal lay, and its rows.
+type OpenRows = (usize, Arc<AsyncMutex<SendingRows>>);
 
 pub struct Parser {
     connection: Arc<Connection>,

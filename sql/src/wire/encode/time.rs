@@ -126,10 +126,10 @@ fn put_offset(out: &mut BytesMut, seconds: i32) {
     let sign = if seconds < 0 { '-' } else { '+' };
     let s = seconds.unsigned_abs();
     put(out, format_args!("{sign}{:02}", s / 3600));
-    if s % 3600 != 0 {
+    if !s.is_multiple_of(3600) {
         put(out, format_args!(":{:02}", s / 60 % 60));
     }
-    if s % 60 != 0 {
+    if !s.is_multiple_of(60) {
         put(out, format_args!(":{:02}", s % 60));
     }
 }

@@ -305,8 +305,7 @@ impl Decoder {
             let mut value = Vec::new();
             let mut was_quoted = false;
             let mut quoted = false;
-            loop {
-                let Some(b) = record.get(at).copied() else { break };
+            while let Some(b) = record.get(at).copied() {
                 if quoted {
                     let next = record.get(at + 1).copied();
                     if b == self.escape && next.is_some_and(|n| n == self.quote || n == self.escape) {

@@ -6,7 +6,9 @@
 use super::{SCHEMA, shape};
 use datafusion::sql::sqlparser::ast::{
     self, Expr, FunctionArguments, GroupByExpr, Ident, JoinOperator, ObjectName, Query, Select, SelectItem, SetExpr, TableFactor, Value,
+    Visit, Visitor,
 };
+use std::ops::ControlFlow;
 
 const AGGREGATES: [&str; 12] =
     ["count", "sum", "min", "max", "avg", "array_agg", "string_agg", "json_agg", "jsonb_agg", "bool_and", "bool_or", "json_object_agg"];
@@ -66,16 +68,41 @@ fn set_is_empty(body: &SetExpr) -> bool {
     }
 }
 
+/// Subqueries are not looked into: what they aggregate is theirs.
 pub fn has_aggregate(item: &SelectItem) -> bool {
-    let mut found = false;
-    let _ = ast::visit_expressions(item, |e| {
-        if let Expr::Function(f) = e {
+    let mut seen = Aggregates { depth: 0, found: false };
+    let _ = item.visit(&mut seen);
+    seen.found
+}
+
+struct Aggregates {
+    depth: usize,
+    found: bool,
+}
+
+impl Visitor for Aggregates {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, e: &Expr) -> ControlFlow<()> {
+        if let Expr::Function(f) = e
+            && self.depth == 0
+            && f.over.is_none()
+        {
             let name = f.name.0.last().and_then(|p| p.as_ident()).map(|i| i.value.to_ascii_lowercase());
-            found |= f.over.is_none() && name.is_some_and(|n| AGGREGATES.contains(&n.as_str()));
+            self.found |= name.is_some_and(|n| AGGREGATES.contains(&n.as_str()));
         }
-        std::ops::ControlFlow::<()>::Continue(())
-    });
-    found
+        ControlFlow::Continue(())
+    }
 }
 
 pub fn groups(select: &Select) -> bool {

@@ -81,10 +81,20 @@ fn pretty(bytes: i64) -> String {
     format!("{value} {}", UNITS[unit])
 }
 
+/// Settings of PostgreSQL that tools read and that are none here.
+const FIXED: [(&str, &str); 5] = [
+    ("default_table_access_method", "parts"),
+    ("default_tablespace", ""),
+    ("is_superuser", "on"),
+    ("jit", "off"),
+    ("max_identifier_length", "63"),
+];
+
 fn setting(n: &Names, a: &[Value]) -> Result<Value> {
     let name = a[0].text();
-    match n.settings.iter().find(|(s, _)| s.eq_ignore_ascii_case(name)) {
-        Some((_, value)) => Ok(Text(value.clone())),
+    let fixed = FIXED.iter().find(|(s, _)| *s == name).map(|(_, value)| (*value).to_owned());
+    match n.settings.iter().find(|(s, _)| s.eq_ignore_ascii_case(name)).map(|(_, value)| value.clone()).or(fixed) {
+        Some(value) => Ok(Text(value)),
         None if a.get(1) == Some(&Bool(true)) => Ok(Null),
         None => exec_err!("unrecognized configuration parameter \"{name}\""),
     }

@@ -41,6 +41,7 @@ pub(crate) fn base(memory_limit_bytes: u64) -> Result<SessionState> {
     let options = config.options_mut();
     options.optimizer.prefer_existing_sort = true;
     options.execution.parquet.reorder_filters = true;
+    options.sql_parser.collect_spans = true;
     let mut state = SessionStateBuilder::new().with_config(config).with_runtime_env(runtime).with_default_features().build();
     functions::register(&mut state)?;
     Ok(state)

@@ -46,6 +46,8 @@ impl Startup {
             Error::not_found(message).with_sqlstate("3D000").with_hint("psql -d default")
         })?;
         for (name, value) in parameters.iter().filter(|(n, _)| !IGNORED.contains(&n.as_str()) && !n.starts_with("_pq_.")) {
+            // Some drivers quote the value, as SET would have it.
+            let value = value.strip_prefix('\'').and_then(|v| v.strip_suffix('\'')).unwrap_or(value);
             session.set_variable(name, value)?;
         }
         let mut told: Vec<(&'static str, String)> = REPORTED.iter().filter_map(|n| Some((*n, session.variable(n)?))).collect();

@@ -1,0 +1,58 @@
+"""Prints `ok NAME` for each check; the first that fails ends it."""
+import asyncio
+import datetime as dt
+import decimal
+import sys
+
+import asyncpg
+import psycopg
+import sqlalchemy as sa
+
+port = int(sys.argv[1])
+url = f"host=127.0.0.1 port={port} user=ebb dbname=default"
+when = dt.datetime(2025, 6, 15, 10, 0, tzinfo=dt.timezone.utc)
+
+with psycopg.connect(url, autocommit=True) as c:
+    c.execute("CREATE STREAM p (ts timestamptz, d string, v float64 DEFAULT 1.5, n decimal(12,3), b bool, i int64 NULL) ORDER BY (d, ts)")
+    c.execute("INSERT INTO p VALUES (%s, %s, %s, %s, %s, %s)", (when, "a", 2.5, decimal.Decimal("1.250"), True, None))
+    for binary in (False, True):
+        row = c.cursor(binary=binary).execute("SELECT ts, d, v, n, b, i FROM p").fetchone()
+        assert row == (when, "a", 2.5, decimal.Decimal("1.250"), True, None), row
+    print("ok psycopg values")
+    with c.cursor().copy("COPY p (ts, d, n, b) FROM STDIN") as copy:
+        copy.write_row((when, "b", "2", "t"))
+    assert c.execute("SELECT count(*) FROM p").fetchone() == (2,)
+    print("ok psycopg copy")
+    try:
+        c.execute("SELECT nothing FROM p")
+        raise SystemExit("no error")
+    except psycopg.errors.UndefinedColumn:
+        print("ok psycopg errors")
+    with c.transaction():
+        c.execute("INSERT INTO p (ts, d, n, b) VALUES (%s, 'c', 3, false)", (when,))
+    print("ok psycopg transaction")
+
+
+async def with_asyncpg():
+    c = await asyncpg.connect(host="127.0.0.1", port=port, user="ebb", database="default")
+    row = await c.fetchrow("SELECT ts, d, v, n, b, i FROM p WHERE d = $1 AND ts = $2", "a", when)
+    assert tuple(row) == (when, "a", 2.5, decimal.Decimal("1.250"), True, None), row
+    print("ok asyncpg values")
+    async with c.transaction():
+        assert [r["d"] async for r in c.cursor("SELECT d FROM p ORDER BY d", prefetch=1)] == ["a", "b", "c"]
+    print("ok asyncpg cursor")
+    await c.close()
+
+
+asyncio.run(with_asyncpg())
+
+engine = sa.create_engine(f"postgresql+psycopg://ebb@127.0.0.1:{port}/default", isolation_level="AUTOCOMMIT")
+with engine.connect() as c:
+    assert c.execute(sa.text("SELECT count(*) FROM p")).scalar() == 3
+print("ok sqlalchemy query")
+inspector = sa.inspect(engine)
+assert inspector.get_table_names() == ["p"], inspector.get_table_names()
+columns = {c["name"]: str(c["type"]) for c in inspector.get_columns("p")}
+assert columns["ts"] == "TIMESTAMP" and columns["n"] == "NUMERIC(12, 3)" and columns["v"] == "DOUBLE PRECISION", columns
+sa.MetaData().reflect(engine)
+print("ok sqlalchemy reflection")

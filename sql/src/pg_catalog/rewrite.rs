@@ -137,6 +137,11 @@ fn literals(f: &Function) -> Vec<Option<String>> {
     list.args.iter().map(literal).collect()
 }
 
+fn first_is_null(f: &Function) -> bool {
+    let FunctionArguments::List(list) = &f.args else { return false };
+    matches!(list.args.first(), Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(e))) if *e == empty::null())
+}
+
 impl Rewriter<'_> {
     fn function(&mut self, f: &mut Function) -> Option<Expr> {
         let name = function_name(f)?;
@@ -161,6 +166,7 @@ impl Rewriter<'_> {
                 let implied = (literals(f).first() != Some(&Some("false".to_owned()))).then_some(SCHEMA);
                 Expr::Array(ast::Array { elem: implied.into_iter().chain(["public"]).map(text).collect(), named: true })
             }
+            "array_to_string" if first_is_null(f) => empty::null(),
             _ => return None,
         })
     }

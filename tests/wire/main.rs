@@ -1,6 +1,8 @@
 //! The PostgreSQL wire as clients see it: a server in this process over a simulated clock, spoken to by tokio-postgres, psql and
 //! Python's drivers. No test waits for time to pass.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
 mod catalogue;
 mod clients;
 mod copy;

@@ -38,7 +38,7 @@ pub(crate) async fn run(session: &mut Session, prepared: &Prepared, params: Vec<
             );
         }
     }
-    if params.len() < statement.parameters && !matches!(statement.verb, Verb::Prepare(_)) {
+    if params.len() < statement.parameters {
         let message = format!("the statement has {} parameters, but {} values were given", statement.parameters, params.len());
         return Err(Error::invalid(message).with_sqlstate("08P01"));
     }

@@ -1,6 +1,9 @@
 //! One test for each script.
 
-use crate::support::{InProcess, script};
+use crate::{
+    script::{each_script, script},
+    support::InProcess,
+};
 
 macro_rules! scripts {
     ($($name:ident),* $(,)?) => {
@@ -13,4 +16,4 @@ macro_rules! scripts {
     };
 }
 
-scripts!(basics, hidden_columns, transactions, definitions, alter_columns, ttl_errors, refused, types, sessions, truncate, expiry);
+each_script!(scripts);

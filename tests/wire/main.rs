@@ -7,11 +7,18 @@ mod catalogue;
 mod clients;
 mod copy;
 mod protocol;
+mod raw;
+#[path = "../it/script.rs"]
+mod script;
+mod scripts;
+#[path = "../it/support.rs"]
+#[allow(dead_code, reason = "shared with other tests")]
+mod support;
 mod values;
 
 use ebb::{Config, Database, wire::Server};
 use ebb_storage::clock::{Clock, Timestamp};
-use std::net::SocketAddr;
+use std::{net::SocketAddr, path::Path};
 use tokio_postgres::{Client, NoTls};
 use tokio_util::sync::CancellationToken;
 
@@ -20,14 +27,25 @@ pub struct Running {
     pub address: SocketAddr,
     pub stop: CancellationToken,
     pub served: tokio::task::JoinHandle<ebb::Result<()>>,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
+    clock: Clock,
 }
+
+type Served = (SocketAddr, CancellationToken, tokio::task::JoinHandle<ebb::Result<()>>);
 
 impl Running {
     pub async fn start() -> Self {
+        Self::with_clock(Clock::simulated(Timestamp::from_secs(1_750_000_000))).await
+    }
+
+    pub async fn with_clock(clock: Clock) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let clock = Clock::simulated(Timestamp::from_secs(1_750_000_000));
-        let config = Config::new(dir.path().join("data")).with_clock(clock).with_background(false);
+        let (address, stop, served) = Self::serve(dir.path(), &clock).await;
+        Self { address, stop, served, dir, clock }
+    }
+
+    async fn serve(dir: &Path, clock: &Clock) -> Served {
+        let config = Config::new(dir.join("data")).with_clock(clock.clone()).with_background(false);
         let database = Database::open(config).await.unwrap();
         let server = Server::bind("127.0.0.1:0").await.unwrap();
         let (address, stop) = (server.address(), CancellationToken::new());
@@ -36,7 +54,14 @@ impl Running {
             server.run(database.clone(), token).await;
             database.close().await
         });
-        Self { address, stop, served, _dir: dir }
+        (address, stop, served)
+    }
+
+    /// Stops the server and serves the same directory again. Clients are to be gone before.
+    pub async fn restart(&mut self) {
+        self.stop.cancel();
+        (&mut self.served).await.unwrap().unwrap();
+        (self.address, self.stop, self.served) = Self::serve(self.dir.path(), &self.clock).await;
     }
 
     pub fn config(&self) -> String {

@@ -69,7 +69,7 @@ pub(crate) async fn plan(session: &mut Session, query: &Query) -> Result<(Logica
 
 /// The error with the nearest stream's name where one was not found.
 fn explain(session: &Session, cut: &crate::provider::Cut, query: &Query, e: DataFusionError) -> Error {
-    let error = Error::from_datafusion(&e, query.source.text());
+    let error = Error::from_datafusion(&e, query.source.whole());
     if error.sqlstate() != crate::sqlstate::UNDEFINED_TABLE {
         return error;
     }

@@ -101,6 +101,8 @@ impl Cursor<'_> {
         let verb = self.verb()?;
         self.expect_end()?;
         self.depth -= 1;
+        // Those of a statement that PREPARE names are given to its EXECUTE.
+        let parameters = if matches!(verb, Verb::Prepare(_)) { 0 } else { parameters };
         Ok(Statement { verb, source: self.source_from(from), parameters })
     }
 

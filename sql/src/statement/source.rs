@@ -21,6 +21,11 @@ impl Source {
         self.sql.get(self.range.clone()).unwrap_or("")
     }
 
+    /// The whole text that was parsed.
+    pub fn whole(&self) -> &str {
+        &self.sql
+    }
+
     /// 1-based character offset in the whole text that was parsed.
     pub fn position(&self) -> usize {
         self.position

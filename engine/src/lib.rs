@@ -42,5 +42,5 @@ pub use hide::{Hide, Hiding};
 pub use ingest::{InsertOptions, Inserted, StagedInsert, Transaction};
 pub use observe::{Explained, PartPlace, RunningJob, Status};
 pub use open::{OpenOptions, Places};
-pub use read::{LivePart, ReadView, StreamView, TailRows};
+pub use read::{Hold, LivePart, ReadView, StreamView, TailRows};
 pub use schedule::{Optimized, Stop};

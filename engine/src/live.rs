@@ -96,10 +96,10 @@ impl LiveCell {
         self.read().names(key) || earlier.iter().filter_map(Weak::upgrade).any(|live| live.names(key))
     }
 
-    /// How many states name that object, for `system.parts`.
+    /// How many earlier states that are still read name that object, for `system.parts`.
     pub fn holders(&self, key: &PinKey) -> usize {
         let earlier = self.earlier.lock().clone();
-        earlier.iter().filter(|e| e.upgrade().is_some_and(|live| live.names(key))).map(Weak::strong_count).sum()
+        earlier.iter().filter(|e| e.upgrade().is_some_and(|live| live.names(key))).count()
     }
 
     pub fn changes(&self) -> watch::Receiver<u64> {

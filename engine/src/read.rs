@@ -34,10 +34,10 @@ pub struct StreamView {
     pub head_sn: Sn,
     /// Records up to this one are in parts.
     pub applied_sn: Sn,
-    _held: Arc<Live>,
+    _held: Hold,
 }
 
-/// A part that a view reads.
+/// A part that a view reads. Its file stays as long as this lives, the view or not.
 #[derive(Clone)]
 pub struct LivePart {
     pub meta: Arc<PartMeta>,
@@ -49,7 +49,13 @@ pub struct LivePart {
     pub hidden: Option<Arc<RowSet>>,
     /// A staged part's rows all have this sn; the file's `_tp_sn` column says 0.
     pub sn_of_record: Option<Sn>,
+    /// Whoever opens the file later than the view ends keeps this.
+    pub hold: Hold,
 }
+
+/// What is named by a cut is not deleted as long as this lives (I8).
+#[derive(Clone)]
+pub struct Hold(#[expect(dead_code, reason = "held, not read")] Arc<Live>);
 
 /// Rows of the tail that were written under one schema version.
 #[derive(Debug, Clone)]
@@ -104,7 +110,7 @@ impl ReadView {
             tail: tail.chunks().iter().map(|c| c.as_ref().clone()).collect(),
             head_sn: tail.head(),
             applied_sn: state.applied_sn,
-            _held: self.live.clone(),
+            _held: Hold(self.live.clone()),
         }
     }
 
@@ -122,6 +128,7 @@ impl ReadView {
             meta: meta.clone(),
             hidden: hidden.map(Arc::new),
             sn_of_record,
+            hold: Hold(self.live.clone()),
         })
     }
 }

@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod copying;
+mod killed;
+mod program;
 mod script;
 mod scripts;
 mod session;

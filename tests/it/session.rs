@@ -78,3 +78,29 @@ async fn a_hundred_thousand_values_in_one_insert() {
     let rows = db.sql("SELECT count(*), sum(a), min(x), max(b) FROM s").await.unwrap().collect().await.unwrap();
     assert_eq!(lines(&rows[0]), ["100000|4999950000|0.5|host-9"]);
 }
+
+/// proves F10, F12: a result that is read slowly finds its parts, merged and vacuumed meanwhile though they are.
+#[tokio::test]
+async fn a_result_keeps_its_parts_until_it_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), &clock()).await;
+    db.execute("CREATE STREAM s (a int64) ORDER BY a").await.unwrap();
+    for a in 0..4 {
+        db.execute(&format!("INSERT INTO s VALUES ({a})")).await.unwrap();
+        db.execute("SYSTEM FLUSH s").await.unwrap();
+    }
+    let mut session = db.session();
+    let select = session.parse("SELECT a FROM s").unwrap().remove(0);
+    let select = session.prepare(select, &[]).await.unwrap();
+    let Outcome::Rows { stream, .. } = session.execute(&select, Vec::new(), CancellationToken::new()).await.unwrap() else { panic!() };
+    db.execute("OPTIMIZE STREAM s FINAL").await.unwrap();
+    db.execute("SYSTEM SETTLE").await.unwrap();
+    let mut rows: Vec<String> = stream.map(|b| lines(&b.unwrap())).concat().await;
+    rows.sort();
+    assert_eq!(rows, ["0", "1", "2", "3"]);
+    let removed = db.sql("SELECT count(*) FROM system.part_log WHERE event_type = 'RemovePart'").await.unwrap().collect().await.unwrap();
+    assert_eq!(lines(&removed[0]), ["0"]);
+    db.execute("SYSTEM SETTLE").await.unwrap();
+    let removed = db.sql("SELECT count(*) FROM system.part_log WHERE event_type = 'RemovePart'").await.unwrap().collect().await.unwrap();
+    assert_eq!(lines(&removed[0]), ["4"]);
+}

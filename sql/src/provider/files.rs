@@ -11,7 +11,7 @@ use datafusion::{
     },
     physical_plan::metrics::ExecutionPlanMetricsSet,
 };
-use ebb_engine::LivePart;
+use ebb_engine::{Hold, LivePart};
 use ebb_storage::ids::{Generation, PartId};
 use futures::{FutureExt, future::BoxFuture};
 use object_store::{ObjectStore, ObjectStoreExt, path::Path};
@@ -33,12 +33,20 @@ pub(super) struct PartFile {
     store: Arc<dyn ObjectStore>,
     key: Path,
     bytes: u64,
+    /// The plan outlives the view it was made of; the file must be there when its turn comes.
+    _hold: Hold,
 }
 
 impl PartFile {
     pub fn of(part: &LivePart) -> Self {
         let placement = &part.meta.placement;
-        Self { id: (part.meta.id, placement.generation), store: part.store.clone(), key: part.key.clone(), bytes: placement.bytes }
+        Self {
+            id: (part.meta.id, placement.generation),
+            store: part.store.clone(),
+            key: part.key.clone(),
+            bytes: placement.bytes,
+            _hold: part.hold.clone(),
+        }
     }
 }
 

@@ -111,9 +111,8 @@ impl Compiler {
 
     /// An unknown name with the nearest known one.
     fn explain(&self, e: Error, def: &StreamDef) -> Error {
-        let quoted = e.message().split(['\'', '"']).nth(1).map(str::to_owned);
-        match (e.sqlstate(), quoted) {
-            (sqlstate::UNDEFINED_COLUMN, _) => {
+        match e.sqlstate() {
+            sqlstate::UNDEFINED_COLUMN => {
                 let word = unknown_column(e.message(), def).unwrap_or_default();
                 let names = def.stored().map(|c| c.name.as_str()).chain([TP_TIME]);
                 let near = nearest::did_you_mean(&word, names);
@@ -124,12 +123,17 @@ impl Compiler {
                 };
                 Error::invalid(what).with_sqlstate(sqlstate::UNDEFINED_COLUMN)
             }
-            (sqlstate::UNDEFINED_FUNCTION, Some(word)) => {
-                let near = nearest::did_you_mean(&word, self.function_names().iter().map(String::as_str));
-                Error::invalid(format!("function '{word}' does not exist{near}")).with_sqlstate(sqlstate::UNDEFINED_FUNCTION)
-            }
+            sqlstate::UNDEFINED_FUNCTION => self.explain_function(e),
             _ => e,
         }
+    }
+
+    /// An unknown function with the nearest known one. DataFusion's own suggestion differs from run to run.
+    pub fn explain_function(&self, e: Error) -> Error {
+        let Some(word) = e.message().strip_prefix("Invalid function '").and_then(|m| m.split('\'').next()) else { return e };
+        let near = nearest::did_you_mean(word, self.function_names().iter().map(String::as_str));
+        let error = Error::invalid(format!("function '{word}' does not exist{near}")).with_sqlstate(sqlstate::UNDEFINED_FUNCTION);
+        e.position().map_or(error.clone(), |at| error.at(at))
     }
 
     /// Every function that can be called.

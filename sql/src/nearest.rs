@@ -17,7 +17,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
             let edits = distance(&word, &other);
             (edits <= allowed).then_some((edits, candidate))
         })
-        .min_by_key(|(edits, _)| *edits)
+        .min()
         .map(|(_, candidate)| candidate)
 }
 

@@ -3,7 +3,7 @@
 use crate::{
     Error, Outcome, Result, RowTag, Session,
     bind::names,
-    functions, pg_catalog,
+    functions, pg_catalog, sqlstate,
     statement::{Query, StreamName},
 };
 use arrow::datatypes::SchemaRef;
@@ -67,10 +67,13 @@ pub(crate) async fn plan(session: &mut Session, query: &Query) -> Result<(Logica
     }
 }
 
-/// The error with the nearest stream's name where one was not found.
+/// The error with the nearest name where a stream or function was not found.
 fn explain(session: &Session, cut: &crate::provider::Cut, query: &Query, e: DataFusionError) -> Error {
     let error = Error::from_datafusion(&e, query.source.whole());
-    if error.sqlstate() != crate::sqlstate::UNDEFINED_TABLE {
+    if error.sqlstate() == sqlstate::UNDEFINED_FUNCTION {
+        return session.shared.compiler.explain_function(error);
+    }
+    if error.sqlstate() != sqlstate::UNDEFINED_TABLE {
         return error;
     }
     let mut missing = None;

@@ -13,4 +13,4 @@ pub mod transaction;
 
 pub use insert::{InsertOptions, Inserted};
 pub use staged::StagedInsert;
-pub use transaction::Transaction;
+pub use transaction::{Savepoint, Transaction};

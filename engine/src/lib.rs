@@ -39,7 +39,7 @@ pub use database::Engine;
 pub use disks::{Disk, Disks};
 pub use ebb_storage::{Clock, Error, ErrorKind, Result, Timestamp};
 pub use hide::{Hide, Hiding};
-pub use ingest::{InsertOptions, Inserted, StagedInsert, Transaction};
+pub use ingest::{InsertOptions, Inserted, Savepoint, StagedInsert, Transaction};
 pub use observe::{Explained, PartPlace, RunningJob, Status};
 pub use open::{OpenOptions, Places};
 pub use read::{Hold, LivePart, ReadView, StreamView, TailRows};

@@ -29,7 +29,7 @@ use datafusion::common::ScalarValue;
 pub(crate) async fn run(session: &mut Session, prepared: &Prepared, params: Vec<ScalarValue>) -> Result<Outcome> {
     let statement = prepared.statement.clone();
     if let Some(block) = &session.block
-        && !matches!(statement.verb, Verb::Commit | Verb::Rollback)
+        && !matches!(statement.verb, Verb::Commit | Verb::Rollback | Verb::RollbackTo(_))
     {
         block.check()?;
         if let Some(what) = outside_blocks(&statement.verb) {
@@ -67,6 +67,9 @@ pub(crate) async fn run(session: &mut Session, prepared: &Prepared, params: Vec<
         Verb::Begin(modes) => transaction::begin(session, modes),
         Verb::Commit => transaction::commit(session).await,
         Verb::Rollback => Ok(transaction::rollback(session)),
+        Verb::Savepoint(name) => transaction::savepoint(session, name).await,
+        Verb::ReleaseSavepoint(name) => transaction::release(session, name),
+        Verb::RollbackTo(name) => transaction::rollback_to(session, name).await,
         Verb::SetTransaction(set) => transaction::set(session, set),
         Verb::Set(set) => variable::set(session, set).await,
         Verb::Reset(reset) => variable::reset(session, reset).await,

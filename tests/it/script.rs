@@ -13,7 +13,20 @@ use std::fmt;
 /// The scripts, handed to a macro that makes a test of each.
 macro_rules! each_script {
     ($run:ident) => {
-        $run!(alter_columns, basics, definitions, expiry, hidden_columns, refused, sessions, transactions, truncate, ttl_errors, types,);
+        $run!(
+            alter_columns,
+            basics,
+            definitions,
+            expiry,
+            hidden_columns,
+            refused,
+            savepoints,
+            sessions,
+            transactions,
+            truncate,
+            ttl_errors,
+            types,
+        );
     };
 }
 pub(crate) use each_script;

@@ -46,10 +46,48 @@ async def with_asyncpg():
 
 asyncio.run(with_asyncpg())
 
-engine = sa.create_engine(f"postgresql+psycopg://ebb@127.0.0.1:{port}/default", isolation_level="AUTOCOMMIT")
-with engine.connect() as c:
-    assert c.execute(sa.text("SELECT count(*) FROM p")).scalar() == 3
+# SQLAlchemy as it comes: a transaction around everything, savepoints while it connects and for nested blocks.
+engine = sa.create_engine(f"postgresql+psycopg://ebb@127.0.0.1:{port}/default")
+
+
+def count():
+    with engine.connect() as c:
+        return c.execute(sa.text("SELECT count(*) FROM p")).scalar()
+
+
+assert count() == 3
 print("ok sqlalchemy query")
+p = sa.Table("p", sa.MetaData(), autoload_with=engine)
+row = {"ts": when, "d": "d", "v": 0.5, "n": decimal.Decimal("4.000"), "b": True, "i": 7}
+with engine.connect() as c:
+    c.execute(p.insert(), row)
+    assert c.execute(sa.select(sa.func.count()).select_from(p)).scalar() == 4
+    c.rollback()
+assert count() == 3
+with engine.begin() as c:
+    c.execute(p.insert(), [row, dict(row, d="e", i=None)])
+    assert count() == 3
+assert count() == 5
+with engine.connect() as c:
+    got = c.execute(sa.select(p).where(p.c.d == "d")).one()
+    assert got._asdict() == row, got
+print("ok sqlalchemy commit and rollback")
+with engine.begin() as c:
+    c.execute(p.insert(), dict(row, d="f"))
+    try:
+        with c.begin_nested():
+            c.execute(p.insert(), dict(row, d="g"))
+            c.execute(sa.text("SELECT nothing FROM p"))
+    except sa.exc.ProgrammingError as e:
+        assert isinstance(e.orig, psycopg.errors.UndefinedColumn), e
+    with c.begin_nested():
+        c.execute(p.insert(), dict(row, d="h"))
+with engine.connect() as c:
+    assert list(c.execute(sa.select(p.c.d).order_by(p.c.d)).scalars()) == ["a", "b", "c", "d", "e", "f", "h"]
+print("ok sqlalchemy savepoints")
+with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as c:
+    assert c.execute(sa.text("SELECT count(*) FROM p")).scalar() == 7
+print("ok sqlalchemy autocommit")
 inspector = sa.inspect(engine)
 assert inspector.get_table_names() == ["p"], inspector.get_table_names()
 columns = {c["name"]: str(c["type"]) for c in inspector.get_columns("p")}

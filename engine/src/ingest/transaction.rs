@@ -25,6 +25,10 @@ pub struct Transaction {
     steps: Vec<Step>,
 }
 
+/// A moment of a transaction: how many inserts it had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Savepoint(usize);
+
 enum Step {
     /// Answered by an earlier insert with its key.
     Known(Inserted),
@@ -74,6 +78,16 @@ impl Transaction {
 
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
+    }
+
+    /// What [`Self::roll_back_to`] goes back to.
+    pub fn savepoint(&self) -> Savepoint {
+        Savepoint(self.steps.len())
+    }
+
+    /// Forgets the inserts since `point`: their keys are free again, their staged parts are given up.
+    pub fn roll_back_to(&mut self, point: Savepoint) {
+        self.steps.truncate(point.0);
     }
 
     /// Rows that this transaction inserted into `stream` (but for staged ones), in `row_schema` of the version they were inserted with.

@@ -1,11 +1,11 @@
-//! BEGIN, COMMIT, ROLLBACK.
+//! BEGIN, COMMIT, ROLLBACK, and savepoints between them.
 
 use super::command;
 use crate::{
     Error, Notice, Outcome, Result, Session, TransactionStatus,
     session::Block,
     sqlstate,
-    statement::{SetTransaction, TransactionModes},
+    statement::{Name, SetTransaction, TransactionModes},
 };
 use std::sync::{Arc, atomic::Ordering};
 
@@ -16,32 +16,58 @@ pub(super) fn begin(session: &mut Session, modes: &TransactionModes) -> Result<O
     }
     let default = session.variables.get("default_transaction_read_only").is_some_and(|v| v.eq_ignore_ascii_case("on"));
     let read_only = modes.read_only.unwrap_or(default);
-    session.block = Some(Arc::new(Block::new(&session.shared.engine, read_only)));
+    session.block = Some(Arc::new(Block::new(&session.shared.engine, read_only, session.variables.clone())));
     Ok(command("BEGIN"))
 }
 
 pub(super) async fn commit(session: &mut Session) -> Result<Outcome> {
     let Some(block) = session.block.take() else {
-        session.notice(Notice::warning("25P01", "there is no transaction in progress"));
+        session.notice(Notice::warning(sqlstate::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress"));
         return Ok(command("COMMIT"));
     };
-    session.variables.end_block();
+    let transaction = block.transaction.lock().await.take();
     if block.status() == TransactionStatus::Failed {
+        session.variables = block.outer.clone();
         return Ok(command("ROLLBACK"));
     }
-    let transaction = block.transaction.lock().await.take();
-    match transaction {
-        Some(transaction) => transaction.commit().await.map(|_| command("COMMIT")).map_err(Error::from),
+    let committed = match transaction {
+        Some(transaction) => transaction.commit().await.map_err(Error::from),
         None => Err(Error::conflict("the transaction has ended")),
+    };
+    match committed {
+        Ok(_) => session.variables.end_block(),
+        Err(_) => session.variables = block.outer.clone(),
     }
+    committed.map(|_| command("COMMIT"))
 }
 
 pub(super) fn rollback(session: &mut Session) -> Outcome {
-    if session.block.take().is_none() {
-        session.notice(Notice::warning("25P01", "there is no transaction in progress"));
+    match session.block.take() {
+        Some(block) => session.variables = block.outer.clone(),
+        None => session.notice(Notice::warning(sqlstate::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress")),
     }
-    session.variables.end_block();
     command("ROLLBACK")
+}
+
+fn block_for(session: &Session, what: &str) -> Result<Arc<Block>> {
+    let outside = || Error::conflict(format!("{what} belongs in a transaction block: BEGIN one before it"));
+    session.block.clone().ok_or_else(|| outside().with_sqlstate(sqlstate::NO_ACTIVE_SQL_TRANSACTION))
+}
+
+pub(super) async fn savepoint(session: &mut Session, name: &Name) -> Result<Outcome> {
+    block_for(session, "SAVEPOINT")?.savepoint(name.as_str(), session.variables.clone()).await?;
+    Ok(command("SAVEPOINT"))
+}
+
+pub(super) fn release(session: &mut Session, name: &Name) -> Result<Outcome> {
+    block_for(session, "RELEASE SAVEPOINT")?.release(name.as_str()).map_err(|e| e.at(name.position))?;
+    Ok(command("RELEASE"))
+}
+
+pub(super) async fn rollback_to(session: &mut Session, name: &Name) -> Result<Outcome> {
+    let block = block_for(session, "ROLLBACK TO SAVEPOINT")?;
+    session.variables = block.roll_back_to(name.as_str()).await.map_err(|e| e.at(name.position))?;
+    Ok(command("ROLLBACK"))
 }
 
 pub(super) fn set(session: &mut Session, set: &SetTransaction) -> Result<Outcome> {

@@ -11,7 +11,7 @@ use crate::{
 };
 use datafusion::sql::sqlparser::tokenizer::Token;
 
-const VERBS: [&str; 36] = [
+const VERBS: [&str; 37] = [
     "SELECT",
     "WITH",
     "VALUES",
@@ -33,6 +33,7 @@ const VERBS: [&str; 36] = [
     "USE",
     "CALL",
     "RELEASE",
+    "SAVEPOINT",
     "BACKUP",
     "RESTORE",
     "BEGIN",
@@ -54,12 +55,11 @@ const CREATABLE: [&str; 7] = ["STREAM", "DATABASE", "DISK", "STORAGE POLICY", "R
 const DROPPABLE: [&str; 6] = ["STREAM", "DATABASE", "DISK", "STORAGE POLICY", "READER", "ROLLUP"];
 
 /// Statements of other systems, and what to write instead.
-const REFUSED: [(&str, &str); 32] = [
+const REFUSED: [(&str, &str); 31] = [
     ("UPDATE", "streams are appended to: DELETE the rows and INSERT them anew"),
     ("MERGE", "streams are appended to: DELETE the rows and INSERT them anew"),
     ("REPLACE", "streams are appended to: DELETE the rows and INSERT them anew"),
     ("UPSERT", "streams are appended to: DELETE the rows and INSERT them anew"),
-    ("SAVEPOINT", "a block is committed or rolled back as a whole"),
     ("DECLARE", "a portal of the extended protocol reads in steps"),
     ("FETCH", "a portal of the extended protocol reads in steps"),
     ("MOVE", "a portal of the extended protocol reads in steps"),
@@ -145,7 +145,8 @@ impl Cursor<'_> {
                 self.name("a database").map(Verb::UseDatabase)
             }
             "CALL" => self.call(),
-            "RELEASE" => self.release_hold(),
+            "RELEASE" => self.release(),
+            "SAVEPOINT" => self.savepoint(),
             "BACKUP" => self.backup(),
             "RESTORE" => self.restore(),
             "BEGIN" => self.begin(),

@@ -72,9 +72,6 @@ impl Cursor<'_> {
 
     /// After RELEASE.
     pub(super) fn release_hold(&mut self) -> Parsed<Verb> {
-        if self.sees("SAVEPOINT") {
-            return self.refuse("savepoints are not supported", "a block is committed or rolled back as a whole");
-        }
         self.expect("HOLD")?;
         let if_exists = self.eat_if_exists();
         let name = self.name_or_text("a hold")?;

@@ -1,7 +1,7 @@
-//! Transactions and prepared statements.
+//! Transactions, savepoints and prepared statements.
 
 use super::cursor::{Cursor, Parsed};
-use crate::statement::{Deallocate, Discard, Execute, Isolation, Prepare, TransactionModes, Verb};
+use crate::statement::{Deallocate, Discard, Execute, Isolation, Name, Prepare, TransactionModes, Verb};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 /// PREPARE and EXPLAIN inside of each other.
@@ -57,13 +57,34 @@ impl Cursor<'_> {
             return self.refuse("two-phase commit is not supported", "write COMMIT or ROLLBACK");
         }
         self.eat_transaction_word();
-        if self.sees_one_of(&["TO", "TO SAVEPOINT"]) {
-            return self.refuse("savepoints are not supported", "a block is committed or rolled back as a whole");
+        if verb == Verb::Rollback && self.eat("TO") {
+            return self.savepoint_name().map(Verb::RollbackTo);
         }
         if !self.eat("AND NO CHAIN") && self.sees("AND CHAIN") {
             return self.refuse("AND CHAIN is not supported", "write BEGIN after it");
         }
         Ok(verb)
+    }
+
+    /// After SAVEPOINT.
+    pub(super) fn savepoint(&mut self) -> Parsed<Verb> {
+        self.name("a savepoint").map(Verb::Savepoint)
+    }
+
+    /// After RELEASE: a savepoint or a hold, and a savepoint may be called `hold`.
+    pub(super) fn release(&mut self) -> Parsed<Verb> {
+        if self.sees("HOLD") && self.nth(1).is_some() {
+            return self.release_hold();
+        }
+        self.savepoint_name().map(Verb::ReleaseSavepoint)
+    }
+
+    /// `[SAVEPOINT] name`
+    fn savepoint_name(&mut self) -> Parsed<Name> {
+        if self.sees("SAVEPOINT") && self.nth(1).is_some() {
+            self.advance(1);
+        }
+        self.name("a savepoint")
     }
 
     /// After PREPARE.

@@ -8,48 +8,48 @@ use std::{collections::BTreeMap, time::Duration};
 pub struct Variables {
     /// By lower-case name; only what was set.
     set: BTreeMap<String, String>,
-    /// What `SET LOCAL` replaced, to be given back when the block ends.
-    outer: Option<BTreeMap<String, String>>,
+    /// What `SET LOCAL` says until the block ends.
+    local: BTreeMap<String, String>,
 }
 
 impl Variables {
     pub fn get(&self, name: &str) -> Option<String> {
         let setting = settings::find(Scope::Session, name).ok()?;
-        Some(self.set.get(setting.name).cloned().or_else(|| setting.default_text()).unwrap_or_default())
+        let said = self.local.get(setting.name).or_else(|| self.set.get(setting.name));
+        Some(said.cloned().or_else(|| setting.default_text()).unwrap_or_default())
     }
 
     /// # Errors
     /// `42704` for an unknown name, `22023` for a value that it does not take.
     pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
-        let setting = settings::find(Scope::Session, name).map_err(|e| Error::from(e).with_sqlstate(sqlstate::UNDEFINED_OBJECT))?;
-        let value = checked(setting.name, value)?;
-        self.set.insert(setting.name.to_owned(), value);
+        let name = found(name)?;
+        self.set.insert(name.to_owned(), checked(name, value)?);
+        self.local.remove(name);
         Ok(())
     }
 
     /// As [`Self::set`], until the block ends.
     pub fn set_local(&mut self, name: &str, value: &str) -> Result<()> {
-        let before = self.set.clone();
-        self.set(name, value)?;
-        self.outer.get_or_insert(before);
+        let name = found(name)?;
+        self.local.insert(name.to_owned(), checked(name, value)?);
         Ok(())
     }
 
     pub fn reset(&mut self, name: &str) -> Result<()> {
-        let setting = settings::find(Scope::Session, name).map_err(|e| Error::from(e).with_sqlstate(sqlstate::UNDEFINED_OBJECT))?;
-        self.set.remove(setting.name);
+        let name = found(name)?;
+        self.set.remove(name);
+        self.local.remove(name);
         Ok(())
     }
 
     pub fn reset_all(&mut self) {
         self.set.clear();
+        self.local.clear();
     }
 
-    /// A block ended: what was set for it alone is over.
+    /// A block was committed: what was set for it alone is over.
     pub fn end_block(&mut self) {
-        if let Some(before) = self.outer.take() {
-            self.set = before;
-        }
+        self.local.clear();
     }
 
     /// Name, value, description, in the order of the table.
@@ -67,6 +67,12 @@ impl Variables {
         let ms = millis(&self.get("statement_timeout")?)?;
         (ms > 0).then(|| Duration::from_millis(ms))
     }
+}
+
+/// The setting's own name.
+fn found(name: &str) -> Result<&'static str> {
+    let setting = settings::find(Scope::Session, name).map_err(|e| Error::from(e).with_sqlstate(sqlstate::UNDEFINED_OBJECT))?;
+    Ok(setting.name)
 }
 
 /// `1500`, `'2s'`, `'5 min'`: without a unit milliseconds.

@@ -146,6 +146,9 @@ impl Verb {
             Self::Begin(modes) => write!(f, "BEGIN{modes}"),
             Self::Commit => f.write_str("COMMIT"),
             Self::Rollback => f.write_str("ROLLBACK"),
+            Self::Savepoint(name) => write!(f, "SAVEPOINT {name}"),
+            Self::ReleaseSavepoint(name) => write!(f, "RELEASE SAVEPOINT {name}"),
+            Self::RollbackTo(name) => write!(f, "ROLLBACK TO SAVEPOINT {name}"),
             Self::SetTransaction(SetTransaction { session: true, modes }) => {
                 write!(f, "SET SESSION CHARACTERISTICS AS TRANSACTION{modes}")
             }

@@ -45,8 +45,6 @@ fn known_but_refused_statements_name_the_way_out() {
         ("COPY s FROM STDIN WHERE a > 1", "INSERT ... SELECT"),
         ("COPY s FROM STDIN WITH (ON_ERROR ignore)", "all or nothing"),
         ("COPY s FROM STDIN WITH (ENCODING 'latin1')", "UTF8"),
-        ("SAVEPOINT a", "as a whole"),
-        ("ROLLBACK TO SAVEPOINT a", "as a whole"),
         ("DECLARE c CURSOR FOR SELECT 1", "portal"),
         ("DELETE FROM s USING t WHERE s.a = t.a", "IN (SELECT"),
         ("DELETE FROM s RETURNING a", "SELECT the rows first"),

@@ -119,13 +119,22 @@ impl Appender {
         }
     }
 
-    /// Lets the log drop files whose records are all in parts.
-    pub fn applied(&self, core: &Core) {
+    /// Up to which lsn the log will not be needed once the records of these streams up to these sns are in parts or dropped. Asked
+    /// while a commit is made, so that no other takes records out of tails meanwhile.
+    pub fn applied_once(&self, core: &Core, settled: &[(StreamId, Sn)]) -> Lsn {
+        // Before the look at the tails: what is published later is above it.
         let published = *self.published.lock();
         let live = core.live.read();
-        let oldest = live.tails().filter_map(|(_, t)| t.first_lsn()).min();
-        let applied = oldest.map_or(published, |l| Lsn(l.0.saturating_sub(1)).min(published));
-        if let Err(e) = self.log.trim(applied) {
+        let oldest = live.tails().filter_map(|(id, tail)| match settled.iter().find(|(s, _)| s == id) {
+            Some((_, sn)) => tail.first_lsn_after(*sn),
+            None => tail.first_lsn_after(Sn(0)),
+        });
+        oldest.min().map_or(published, |l| Lsn(l.0.saturating_sub(1)).min(published))
+    }
+
+    /// Lets the log drop files whose records the manifest says are not needed.
+    pub fn trim(&self, core: &Core) {
+        if let Err(e) = self.log.trim(core.live.read().manifest.applied_lsn) {
             core.note(&e);
         }
     }

@@ -56,8 +56,9 @@ impl Engine {
                 return Err(Error::not_found(format!("database '{name}' does not exist")));
             }
             dropped = m.streams().filter(|s| s.def.database == name).map(|s| s.def.id).collect();
-            let streams = dropped.iter().map(|id| Edit::DropStream(*id));
-            Ok(streams.chain([Edit::DropDatabase { name: name.to_owned() }]).collect())
+            let mut edits = drops(&self.core, &dropped);
+            edits.push(Edit::DropDatabase { name: name.to_owned() });
+            Ok(edits)
         };
         let done = self.core.committer.commit_with(Vec::new(), edits, |m| self.core.show(m)).await;
         match done {
@@ -163,7 +164,7 @@ impl Engine {
                 live.drop_tail(stream);
             });
         };
-        self.core.committer.commit(vec![Edit::DropStream(stream)], Vec::new(), publish).await?;
+        self.core.committer.commit_with(Vec::new(), |_, _| Ok(drops(&self.core, &[stream])), publish).await?;
         self.forget(stream);
         Ok(())
     }
@@ -173,7 +174,7 @@ impl Engine {
         self.core.compiled.forget(stream);
         self.core.keys.forget(stream);
         self.core.flushing.lock().remove(&stream);
-        self.core.appender.applied(&self.core);
+        self.core.appender.trim(&self.core);
     }
 
     /// Removes every row of main as one record; its sn.
@@ -211,4 +212,11 @@ fn shape_changed(old: &StreamDef, new: &StreamDef) -> bool {
     let shape =
         |d: &StreamDef| d.columns.iter().map(|c| (c.id, c.name.clone(), c.ty.clone(), c.nullable, c.default.clone())).collect::<Vec<_>>();
     shape(old) != shape(new)
+}
+
+/// These streams go, and the log need not keep their records.
+fn drops(core: &Core, streams: &[StreamId]) -> Vec<Edit> {
+    let settled: Vec<(StreamId, Sn)> = streams.iter().map(|id| (*id, Sn(u64::MAX))).collect();
+    let lsn = core.appender.applied_once(core, &settled);
+    streams.iter().map(|id| Edit::DropStream(*id)).chain([Edit::LogApplied { lsn }]).collect()
 }

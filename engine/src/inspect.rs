@@ -6,9 +6,10 @@ use crate::{live::Live, open};
 use ebb_storage::{
     Error, Result,
     disk::{DurableFs, open::read_format},
-    ids::{DatabaseId, DiskId},
+    ids::{DatabaseId, DiskId, Lsn},
     log::{
         LogDir, LogFile, RealLogDir,
+        frame::FileName,
         reader::{self, Problem},
     },
     manifest::{Manifest, inspect::inspect},
@@ -52,7 +53,9 @@ pub async fn check(dir: &Path) -> Result<Report> {
     let inspected = inspect(meta).await?;
     report.damage.extend(inspected.damage);
     let log: Arc<dyn LogDir> = Arc::new(LookOnly(RealLogDir::existing(&dir.join("log"))));
-    look_at_log(&mut report, log.as_ref(), &database)?;
+    // Without a manifest nobody can tell what the log must hold: it is judged by itself.
+    let applied = inspected.manifest.as_ref().map_or(first_of(log.as_ref())?, |m| m.applied_lsn);
+    look_at_log(&mut report, log.as_ref(), &database, applied)?;
     let Some(manifest) = inspected.manifest else { return Ok(report) };
     report.streams = manifest.streams().count();
     let live = match open::replay(&manifest, log, &database).await {
@@ -77,9 +80,14 @@ fn note(damage: &mut Vec<String>, line: String) {
     }
 }
 
-fn look_at_log(report: &mut Report, log: &dyn LogDir, database: &DatabaseId) -> Result<()> {
-    let trimmed = open::trimmed(log)?;
-    let found = reader::inspect(log, database, trimmed)?;
+/// The last lsn before the oldest log file.
+fn first_of(log: &dyn LogDir) -> Result<Lsn> {
+    let oldest = log.list()?.iter().filter_map(|n| FileName::parse(n)).map(|f| f.first_lsn).min();
+    Ok(Lsn(oldest.map_or(0, |l| l.0.saturating_sub(1))))
+}
+
+fn look_at_log(report: &mut Report, log: &dyn LogDir, database: &DatabaseId, applied: Lsn) -> Result<()> {
+    let found = reader::inspect(log, database, applied)?;
     report.records = found.files.iter().map(|f| f.records).sum();
     for finding in found.findings {
         let line = format!("log file {}, offset {}: {}", finding.file, finding.offset, finding.message);

@@ -128,7 +128,7 @@ impl Engine {
             flushing: Mutex::default(),
         });
         sweep_orphans(&core).await?;
-        core.appender.applied(&core);
+        core.appender.trim(&core);
         Ok(Engine::begin(core))
     }
 }
@@ -143,11 +143,15 @@ pub(crate) async fn replay(
     crate::core::busy(move || {
         let mut tails: HashMap<StreamId, Tail> = HashMap::new();
         let mut last_time = manifest.streams().map(|s| s.record_time).max().unwrap_or(Timestamp::MIN);
-        let trimmed = trimmed(dir.as_ref())?;
-        let replayed = log::reader::replay(dir.as_ref(), &database, trimmed, |lsn, record| {
+        let applied = manifest.applied_lsn;
+        let replayed = log::reader::replay(dir.as_ref(), &database, applied, |lsn, record| {
             last_time = last_time.max(record.header.time);
             fold(&manifest, &mut tails, lsn, record)
         })?;
+        // The first opening makes a file before there can be a stream, and one is always kept.
+        if replayed.files.is_empty() && manifest.streams().next().is_some() {
+            return Err(Error::corrupt("the log has no files, but there are streams: restore the log files"));
+        }
         let mut live = Live::new(manifest);
         for (stream, tail) in tails {
             live.set_tail(stream, tail);
@@ -155,13 +159,6 @@ pub(crate) async fn replay(
         Ok((live, replayed, last_time))
     })
     .await
-}
-
-/// The last lsn before the log's oldest file. Files are trimmed oldest first, and only when all in them is applied: what is missing
-/// before the oldest is in parts. Were it not, the gap in the streams' sns tells.
-pub(crate) fn trimmed(dir: &dyn LogDir) -> Result<Lsn> {
-    let oldest = dir.list()?.iter().filter_map(|n| log::frame::FileName::parse(n)).map(|f| f.first_lsn).min();
-    Ok(Lsn(oldest.map_or(0, |l| l.0.saturating_sub(1))))
 }
 
 fn fold(manifest: &Manifest, tails: &mut HashMap<StreamId, Tail>, lsn: Lsn, record: Record) -> Result<()> {

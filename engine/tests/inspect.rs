@@ -78,3 +78,58 @@ async fn a_folder_that_is_no_database_is_not_found() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(check(dir.path()).await.unwrap_err().kind(), ErrorKind::NotFound);
 }
+
+fn log_files(dir: &Path) -> Vec<PathBuf> {
+    find(&dir.join("log"), &|_| true)
+}
+
+async fn refused(dir: &Path) -> String {
+    let e = ebb_engine::Engine::open(options(dir, ebb_engine::Clock::simulated(START), false)).await.map(|_| ()).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Corrupt, "{e}");
+    e.to_string()
+}
+
+/// proves D5: each opening begins a log file. Another stream's rows are in the second, so that no gap in sns tells of the first.
+#[tokio::test]
+async fn a_log_file_that_is_needed_and_missing_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let e = open(dir).await;
+    let a = e.create_stream(def("a", vec![]), false).await.unwrap();
+    let b = e.create_stream(def("b", vec![]), false).await.unwrap();
+    e.insert(b, vec![rows(&[("a", START.0, 1)])], v1()).await.unwrap();
+    e.flush(None).await.unwrap();
+    e.insert(a, vec![rows(&[("a", START.0, 2)])], v1()).await.unwrap();
+    drop(e);
+    let e = open(dir).await;
+    e.insert(b, vec![rows(&[("a", START.0, 3)])], v1()).await.unwrap();
+    e.flush(Some(b)).await.unwrap();
+    drop(e);
+    let files = log_files(dir);
+    assert_eq!(files.len(), 2, "what is needed was not trimmed");
+    let aside = dir.join("aside");
+    fs::rename(&files[0], &aside).unwrap();
+    let second = files[1].file_name().unwrap().to_string_lossy().into_owned();
+    let said = refused(dir).await;
+    assert!(said.contains(&second) && said.contains("records 2 to 2 are missing"), "{said}");
+    let report = check(dir).await.unwrap();
+    assert!(report.damage.iter().any(|d| d.contains(&second) && d.contains("records 2 to 2 are missing")), "{report:?}");
+    fs::rename(&aside, &files[0]).unwrap();
+    assert!(check(dir).await.unwrap().is_clean());
+    let e = open(dir).await;
+    assert_eq!((values(&e, a).await, values(&e, b).await), (vec![2], vec![1, 3]));
+    // A stream that is dropped needs no log either.
+    e.insert(b, vec![rows(&[("a", START.0, 4)])], v1()).await.unwrap();
+    e.drop_stream(b).await.unwrap();
+    e.flush(None).await.unwrap();
+    assert_eq!(log_files(dir).len(), 1);
+    drop(e);
+    assert!(check(dir).await.unwrap().is_clean());
+    let e = open(dir).await;
+    assert_eq!(values(&e, a).await, [2]);
+    drop(e);
+    log_files(dir).into_iter().for_each(|f| fs::remove_file(f).unwrap());
+    let said = refused(dir).await;
+    assert!(said.contains("the log has no files"), "{said}");
+    assert!(!check(dir).await.unwrap().is_clean());
+}

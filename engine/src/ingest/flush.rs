@@ -80,6 +80,7 @@ pub async fn flush(core: &Core, stream: StreamId) -> Result<bool> {
             }
         }
         edits.push(Edit::Apply { stream, sn: upto, records });
+        edits.push(Edit::LogApplied { lsn: core.appender.applied_once(core, &[(stream, upto)]) });
         for part in metas {
             edits.push(row(PartEvent::NewPart, &part, if part.sn_in_meta { "insert" } else { "flush" }));
             edits.push(Edit::AddPart(Box::new(part)));
@@ -101,7 +102,7 @@ pub async fn flush(core: &Core, stream: StreamId) -> Result<bool> {
     }
     match committed {
         Ok(_) => {
-            core.appender.applied(core);
+            core.appender.trim(core);
             Ok(true)
         }
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),

@@ -82,9 +82,12 @@ impl Tail {
         self.records.first().map(|r| r.0.time)
     }
 
-    /// The log's number of its oldest record: the log is needed from there.
-    pub fn first_lsn(&self) -> Option<Lsn> {
-        self.records.first().map(|r| r.1)
+    /// The log's number of its oldest record behind `sn`: the log is needed from there.
+    pub fn first_lsn_after(&self, sn: Sn) -> Option<Lsn> {
+        // Sns are dense.
+        let first = self.records.first()?.0.sn;
+        let place = usize::try_from(sn.0.saturating_add(1).saturating_sub(first.0)).ok()?;
+        self.records.get(place).map(|r| r.1)
     }
 
     /// With one more record.

@@ -190,3 +190,6 @@ pub fn decode_records(mut payload: Bytes, count: u32) -> Result<Vec<Record>> {
     }
     Ok(records)
 }
+
+#[cfg(test)]
+mod tests;

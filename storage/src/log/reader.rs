@@ -1,7 +1,8 @@
 //! Replay and inspection of the log: which records are true, and what is wrong with the files.
 //!
 //! A bad frame at the end of the last file is a torn tail: [`replay`] cuts it off, durably, before anyone creates the next file. A
-//! bad frame with a good one behind it, or lsns missing between files, is corruption: refused, naming file, offset and lsn.
+//! bad frame with a good one behind it, or lsns missing between files, before the first or behind the last, is corruption: refused,
+//! naming file, offset and lsn.
 //! In an older file nothing counts from the first lsn of a newer one on: a writer that was superseded cannot add (I7).
 //!
 //! [`inspect`] judges by the same code and changes nothing. Neither ever guesses what damaged bytes meant.
@@ -80,7 +81,7 @@ impl Inspection {
 pub fn replay(dir: &dyn LogDir, database: &DatabaseId, applied: Lsn, mut each: impl FnMut(Lsn, Record) -> Result<()>) -> Result<Replayed> {
     let files: Vec<_> = names(dir)?.into_iter().filter_map(|n| FileName::parse(&n)).collect();
     let mut done = Replayed { next_lsn: applied.next(), files: Vec::new(), records: 0, torn_bytes: 0 };
-    let mut expected = None;
+    let mut expected: Option<Lsn> = None;
     for (i, name) in files.iter().enumerate() {
         let limit = limit_of(&files, i);
         let start = expected.unwrap_or(name.first_lsn);
@@ -116,7 +117,10 @@ pub fn replay(dir: &dyn LogDir, database: &DatabaseId, applied: Lsn, mut each: i
         }
         expected = Some(end.expected);
     }
-    done.next_lsn = expected.map_or(applied.next(), |e| e.max(applied.next()));
+    if let Some(missing) = missing_at_the_end(files.last(), expected, applied) {
+        return Err(Error::corrupt(missing));
+    }
+    done.next_lsn = expected.unwrap_or(applied.next());
     Ok(done)
 }
 
@@ -163,13 +167,31 @@ pub fn inspect(dir: &dyn LogDir, database: &DatabaseId, applied: Lsn) -> Result<
         }
         // Behind a corruption the next file's name is the best guide to what else is wrong.
         expected = (problem != Some(Problem::Corrupt)).then_some(end.expected);
-        report.next_lsn = end.expected.max(applied.next());
+        report.next_lsn = end.expected;
         report.files.push(file);
     }
     if report.files.is_empty() {
         report.next_lsn = applied.next();
     }
+    let (last, ends) = (files.last(), (!files.is_empty()).then_some(report.next_lsn));
+    if let Some(message) = missing_at_the_end(last, ends, applied) {
+        let (file, lsn) = (last.map_or_else(|| "log/".to_owned(), ToString::to_string), report.next_lsn);
+        report.findings.push(Finding { file, offset: 0, lsn, problem: Problem::Corrupt, message });
+    }
     Ok(report)
+}
+
+/// What is wrong where a log that went on to `applied` ends before it: its newest files are gone.
+fn missing_at_the_end(last: Option<&FileName>, ends: Option<Lsn>, applied: Lsn) -> Option<String> {
+    match (last, ends) {
+        (Some(last), Some(ends)) if ends < applied.next() => Some(format!(
+            "the log ends with file {last} at lsn {ends}, but records up to {applied} were in it: later files are missing, restore them"
+        )),
+        (None, _) if applied > Lsn(0) => {
+            Some(format!("the log has no files, but records up to {applied} were in it, and maybe more: restore the log files"))
+        }
+        _ => None,
+    }
 }
 
 fn names(dir: &dyn LogDir) -> Result<Vec<String>> {

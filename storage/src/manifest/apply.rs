@@ -51,6 +51,7 @@ impl Manifest {
             Edit::AlterStream(def) => self.alter_stream(def)?,
             Edit::DropStream(id) => self.drop_stream(*id)?,
             Edit::Apply { stream, sn, records } => self.with_stream(*stream, |s| s.fold(*sn, records))?,
+            Edit::LogApplied { lsn } => self.applied_lsn = self.applied_lsn.max(*lsn),
             Edit::SetLineage { stream, branch, lineage } => self.with_stream(*stream, |s| {
                 let mut all = s.lineages.get(branch).map(|l| l.as_ref().clone()).unwrap_or_default();
                 all.retain(|l| l.from < lineage.from);

@@ -189,6 +189,7 @@ fn only_removes(edit: &Edit) -> bool {
             | Edit::LifecycleLog(_)
             | Edit::TimerArmed { .. }
             | Edit::Apply { .. }
+            | Edit::LogApplied { .. }
             | Edit::SetLineage { .. }
             | Edit::TakeEpoch(_)
     )

@@ -2,7 +2,7 @@
 
 use crate::{
     clock::Timestamp,
-    ids::{BranchId, ColumnId, CommitNo, Epoch, Fingerprint, Generation, PartId, SchemaVersion, Sn, StreamId},
+    ids::{BranchId, ColumnId, CommitNo, Epoch, Fingerprint, Generation, Lsn, PartId, SchemaVersion, Sn, StreamId},
     lineage::Lineage,
     part::meta::{ExpiredRows, PartMeta, Placement, RuleFacts},
     stream_def::{SettingValue, StreamDef},
@@ -43,6 +43,10 @@ pub enum Edit {
         stream: StreamId,
         sn: Sn,
         records: Vec<RecordInfo>,
+    },
+    /// The log is needed only behind this lsn: what lies before is in parts, or of dropped streams.
+    LogApplied {
+        lsn: Lsn,
     },
     /// A branch sees other sns from `lineage.from` on.
     SetLineage {

@@ -3,7 +3,7 @@
 use crate::{
     Error, Result,
     clock::Timestamp,
-    ids::{BranchId, CommitNo, Epoch, Sn, StreamId},
+    ids::{BranchId, CommitNo, Epoch, Lsn, Sn, StreamId},
     lineage::{Lineage, Readable},
     manifest::{
         edit::{LifecycleLogRow, PartLogRow, RecordInfo, Timer},
@@ -24,6 +24,7 @@ pub struct Image {
     databases: Vec<String>,
     next_stream: StreamId,
     server_settings: Vec<(String, SettingValue)>,
+    applied_lsn: Lsn,
     streams: Vec<StreamImage>,
     graveyard: Vec<Arc<Grave>>,
     part_log: Vec<Arc<PartLogRow>>,
@@ -52,6 +53,7 @@ impl Image {
             databases: m.databases.iter().cloned().collect(),
             next_stream: m.next_stream,
             server_settings: m.server_settings.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
+            applied_lsn: m.applied_lsn,
             streams: m.streams().map(|s| StreamImage::of(s)).collect(),
             graveyard: m.graveyard.values().cloned().collect(),
             part_log: m.part_log.iter().cloned().collect(),
@@ -69,6 +71,7 @@ impl Image {
         m.databases = self.databases.into_iter().collect();
         m.next_stream = self.next_stream;
         m.server_settings = self.server_settings.into_iter().collect();
+        m.applied_lsn = self.applied_lsn;
         for stream in self.streams {
             let state = stream.into_state();
             let (id, name) = (state.def.id, (state.def.database.clone(), state.def.name.clone()));

@@ -2,7 +2,7 @@
 
 use crate::{
     clock::Timestamp,
-    ids::{BranchId, CommitNo, Epoch, Generation, PartId, SchemaVersion, Sn, StreamId},
+    ids::{BranchId, CommitNo, Epoch, Generation, Lsn, PartId, SchemaVersion, Sn, StreamId},
     lineage::{Cut, Lineage, Readable, SnRange, SnSet},
     manifest::edit::{LifecycleLogRow, PartLogRow, RecordInfo, Timer},
     part::{PartMeta, meta::Origin},
@@ -27,6 +27,8 @@ pub struct Manifest {
     pub(super) names: RedBlackTreeMapSync<(String, String), StreamId>,
     pub next_stream: StreamId,
     pub server_settings: RedBlackTreeMapSync<String, SettingValue>,
+    /// Records up to here are in parts or of dropped streams: the log may begin right behind, and not later.
+    pub applied_lsn: Lsn,
     /// Objects that are no longer listed and not yet deleted.
     pub graveyard: RedBlackTreeMapSync<(StreamId, PartId, Generation), Arc<Grave>>,
     /// Oldest first.
@@ -87,6 +89,7 @@ impl Manifest {
             names: RedBlackTreeMapSync::new_sync(),
             next_stream: StreamId(1),
             server_settings: RedBlackTreeMapSync::new_sync(),
+            applied_lsn: Lsn(0),
             graveyard: RedBlackTreeMapSync::new_sync(),
             part_log: QueueSync::new_sync(),
             lifecycle_log: QueueSync::new_sync(),

@@ -26,6 +26,7 @@ async fn open_on(machine: &CrashDisk) -> Result<Arc<Engine>> {
 }
 
 const STEPS: usize = 10;
+const DROP_STEPS: usize = 8;
 
 async fn step(e: &Engine, s: &mut StreamId, n: usize) -> Result<()> {
     let row = |v: i64| ("a", START.0 + v, v);
@@ -125,6 +126,86 @@ async fn power_goes_at_every_changing_call() {
             let at = format!("call {k}, {cut:?}, {unsynced:?}");
             let e = open_on(&last).await.unwrap_or_else(|e| panic!("{at}: {e}"));
             verify(&last, &e, acknowledged, &at).await;
+        }
+    }
+}
+
+/// Two streams; one of them is dropped with rows in parts and in the tail, and made again.
+async fn drop_step(e: &Engine, n: usize) -> Result<()> {
+    let row = |v: i64| vec![rows(&[("a", START.0 + v, v)])];
+    let named = |name: &str| e.read().stream_named("default", name).map(|s| s.def.id).unwrap_or_default();
+    match n {
+        0 => _ = e.create_stream(def("kept", vec![]), true).await?,
+        1 | 6 => _ = e.create_stream(def("gone", vec![]), true).await?,
+        2 | 7 => {
+            let mut t = e.transaction();
+            t.insert(named("gone"), row(n as i64), v1()).await?;
+            t.insert(named("kept"), row(n as i64), v1()).await?;
+            t.commit().await?;
+        }
+        3 => e.flush(None).await?,
+        4 => _ = e.insert(named("gone"), row(4), v1()).await?,
+        _ => e.drop_stream(named("gone")).await?,
+    }
+    Ok(())
+}
+
+/// Rows of `gone` and of `kept` after each step; `None` where the stream is not there.
+fn after_drop_step(n: usize) -> (Option<Vec<i64>>, Option<Vec<i64>>) {
+    match n {
+        0 => (None, Some(vec![])),
+        1 => (Some(vec![]), Some(vec![])),
+        2 | 3 => (Some(vec![2]), Some(vec![2])),
+        4 => (Some(vec![2, 4]), Some(vec![2])),
+        5 => (None, Some(vec![2])),
+        6 => (Some(vec![]), Some(vec![2])),
+        _ => (Some(vec![7]), Some(vec![2, 7])),
+    }
+}
+
+async fn until_the_end(e: &Engine) -> usize {
+    for n in 0..DROP_STEPS {
+        if drop_step(e, n).await.is_err() {
+            return n;
+        }
+    }
+    DROP_STEPS
+}
+
+/// proves D1, D2: a transaction is in both streams or in none, a dropped stream is there with all its rows or not at all.
+#[tokio::test]
+async fn power_goes_at_every_call_while_streams_are_dropped_and_made_again() {
+    let machine = CrashDisk::default();
+    let e = open_on(&machine).await.unwrap();
+    assert_eq!(until_the_end(&e).await, DROP_STEPS);
+    drop(e);
+    for k in 1..=machine.power.calls() {
+        for cut in [Cut::NotApplied, Cut::AppliedNotAcknowledged] {
+            let unsynced = [Unsynced::Lost, Unsynced::Torn, Unsynced::Kept][k as usize % 3];
+            let machine = CrashDisk::default();
+            machine.power.cut_at(k, cut);
+            let mut done = 0;
+            if let Ok(e) = open_on(&machine).await {
+                done = until_the_end(&e).await;
+            }
+            let last = machine.reopen(unsynced);
+            let at = format!("call {k}, {cut:?}, {unsynced:?}, {done} done");
+            let e = open_on(&last).await.unwrap_or_else(|e| panic!("{at}: {e}"));
+            let mut found = Vec::new();
+            for name in ["gone", "kept"] {
+                let id = e.read().stream_named("default", name).map(|s| s.def.id);
+                found.push(match id {
+                    Some(id) => Some(values(&e, id).await),
+                    None => None,
+                });
+            }
+            let found = (found[0].clone(), found[1].clone());
+            let before = if done == 0 { (None, None) } else { after_drop_step(done - 1) };
+            assert!([before, after_drop_step(done.min(DROP_STEPS - 1))].contains(&found), "{at}: there is {found:?}");
+            e.settle(None).await.unwrap();
+            let listed: Vec<_> = last.store("data").list(None).try_collect().await.unwrap();
+            let named: usize = e.manifest().streams().map(|s| s.parts.size()).sum();
+            assert_eq!(listed.len(), named, "{at}: what is stored is what the manifest names");
         }
     }
 }

@@ -6,7 +6,7 @@ use arrow::{
     datatypes::{DataType, Int64Type, TimestampMicrosecondType},
 };
 use ebb_engine::{
-    Clock, Engine, Error, InsertOptions, OpenOptions, Result, Timestamp,
+    Clock, Engine, Error, InsertOptions, OpenOptions, ReadView, Result, Timestamp,
     expr::{ExprCompiler, RowExpr},
 };
 use ebb_storage::{
@@ -166,7 +166,11 @@ pub async fn open(dir: &Path) -> Arc<Engine> {
 
 /// (v, sn) of all rows that main's head sees, sorted.
 pub async fn read(engine: &Engine, stream: StreamId) -> Vec<(i64, i64)> {
-    let view = engine.read();
+    read_view(&engine.read(), stream).await
+}
+
+/// [`read`] of an earlier cut.
+pub async fn read_view(view: &ReadView, stream: StreamId) -> Vec<(i64, i64)> {
     let Some(s) = view.stream(stream) else { return Vec::new() };
     let mut out = Vec::new();
     for part in &s.parts {

@@ -102,6 +102,7 @@ impl Engine {
         let on_full = Arc::new(move || reserve.as_ref().is_some_and(|d| d.release_reserve().unwrap_or(false)));
         let opened = Committer::open(meta, options.clock.clone(), on_full).await?;
         let (mut live, replayed, last_time) = replay(&opened.manifest, log.clone(), &database).await?;
+        ebb_storage::manifest::committer::not_before(&options.clock, last_time, "record")?;
         let keys = keys_of(&mut live);
         let live = Arc::new(LiveCell::new(live));
         let start =

@@ -2,8 +2,10 @@
 //!
 //! `meta` is what the manifest knows of a part, `key` builds object keys (nobody else does), `row_set` are sets of rows inside one.
 //! `sort` orders rows before they are written, `encoding` chooses how columns are encoded, `encode` writes a file, `store` makes it
-//! durable, `reader` reads it back, `merge` brings sorted parts together.
+//! durable, `reader` reads it back, `coded` as it is coded (`dictionary` does that for one column), `merge` brings sorted parts together.
 
+mod coded;
+mod dictionary;
 pub mod encode;
 pub mod encoding;
 pub mod key;
@@ -16,6 +18,7 @@ pub mod sort;
 pub mod stats;
 pub mod store;
 
+pub use coded::{CodedRows, values_by_row};
 pub use encode::{Encoded, PartEncoder, WriteOptions};
 pub use merge::{Merge, MergeSource, SourceBatch};
 pub use meta::PartMeta;

@@ -9,7 +9,7 @@ use crate::{
     facts::Gathering,
     job::{
         registry::{JobGuard, Running},
-        source::{self, Counts, Removal, Source},
+        source::{self, Counts, Found, Removal, Source},
         told::{Taken, Told, part_row, rule_row},
     },
     plan::Plan,
@@ -31,7 +31,7 @@ use ebb_storage::{
         edit::{PartEvent, RemoveReason, Timer},
     },
     part::{
-        Merge, PartMeta,
+        CodedRows, Merge, PartMeta,
         meta::{Origin, RuleFacts},
         reader::ReadOptions,
     },
@@ -256,16 +256,16 @@ fn prune(source: &Source, removal: &Removal, running: &Running, encoder: &mut En
     let mut counts = Counts::default();
     let mut facts: Vec<Gathering> = compiled.rules.iter().map(Gathering::new).collect();
     let asked = asked_columns(compiled);
-    let read = |group: usize, columns: Option<Vec<ColumnId>>| {
-        let options = ReadOptions { columns, row_groups: Some(vec![group]), batch_rows: BATCH_ROWS, ..ReadOptions::default() };
-        source.reader.read(&options)
+    let read = |group: usize| {
+        let columns = Some(asked.clone());
+        source.reader.read(&ReadOptions { columns, row_groups: Some(vec![group]), batch_rows: BATCH_ROWS, ..ReadOptions::default() })
     };
     let mut at = 0u64;
     for group in 0..source.reader.row_groups() {
         let n = source.reader.rows_of(group) as u64;
         let mut keep: Vec<Option<BooleanArray>> = Vec::new();
         let (mut from, mut kept_rows) = (at, 0u64);
-        for batch in read(group, Some(asked.clone()))? {
+        for batch in read(group)? {
             let batch = batch?;
             let kept = removal.kept(&batch, source::hidden_in(source.hidden.as_deref(), from, batch.num_rows()), &mut counts);
             let left = match &kept {
@@ -285,23 +285,18 @@ fn prune(source: &Source, removal: &Removal, running: &Running, encoder: &mut En
             let share = u128::from(source.meta.uncompressed_bytes) * u128::from(n) / u128::from(source.meta.rows.max(1));
             encoder.copy_row_group(&source.reader, group, share as u64)?;
         } else if kept_rows > 0 {
-            for (batch, kept) in read(group, None)?.zip(keep) {
+            for (batch, kept) in CodedRows::new(&source.reader, [group], BATCH_ROWS).zip(keep) {
                 let batch = batch?;
-                let left = match &kept {
+                encoder.push(&match &kept {
                     Some(mask) => filter_record_batch(&batch, mask)?,
                     None => batch,
-                };
-                encoder.push(&under(&left, compiled)?)?;
+                })?;
             }
         }
         at += n;
     }
     let facts = facts.into_iter().map(Gathering::finish).collect();
     Ok(Rewritten { counts, facts, filled: source.meta.filled.clone(), sns_untouched: true })
-}
-
-fn under(rows: &RecordBatch, compiled: &Compiled) -> Result<RecordBatch> {
-    Ok(RecordBatch::try_new(compiled.part_schema.clone(), rows.columns().to_vec())?)
 }
 
 /// The columns that rules read, and `_tp_time`, so that there is always one.
@@ -314,28 +309,29 @@ fn asked_columns(compiled: &Compiled) -> Vec<ColumnId> {
 /// Several parts, or one whose columns have changed: merging on a second thread, encoding here.
 fn merge(sources: Vec<Source>, removal: &Removal, running: &Arc<Running>, encoder: &mut Encoder) -> Result<Rewritten> {
     let compiled = &removal.compiled;
-    let counts = Arc::new(Mutex::new(Counts::default()));
+    let facts = compiled.rules.iter().map(Gathering::new).collect();
+    let found = Arc::new(Mutex::new(Found { counts: Counts::default(), facts }));
     let filled_before: Vec<ColumnId> = sources.iter().flat_map(|s| s.meta.filled.clone()).collect();
-    let inputs = sources.into_iter().map(|s| source::rows_of(s, removal.clone(), counts.clone(), running.clone()));
+    let inputs = sources.into_iter().map(|s| source::rows_of(s, removal.clone(), found.clone(), running.clone()));
     let inputs = inputs.collect::<Result<_>>()?;
-    let mut facts: Vec<Gathering> = compiled.rules.iter().map(Gathering::new).collect();
-    let (send, batches) = mpsc::sync_channel::<RecordBatch>(QUEUED_BATCHES);
+    let (send, batches) = mpsc::sync_channel::<Vec<RecordBatch>>(QUEUED_BATCHES);
     std::thread::scope(|threads| {
         let merging = threads.spawn(move || {
             let mut merge = Merge::new(compiled.part_schema.clone(), inputs, BATCH_ROWS)?;
-            while let Some(batch) = merge.next_batch()? {
+            while let Some(batches) = merge.next_batches()? {
                 // The encoder ended early: its error tells why.
-                if send.send(batch).is_err() {
+                if send.send(batches).is_err() {
                     break;
                 }
             }
             Ok(())
         });
-        let encoded = encode(compiled, batches, &mut facts, encoder);
+        let encoded = encode(batches, encoder);
         let merged = merging.join().unwrap_or_else(|_| Err(Error::internal("a merge panicked")));
         encoded.and(merged)
     })?;
-    let counts = counts.lock().map_err(|_| Error::internal("a rewrite's counts are poisoned"))?.clone();
+    let mut found = found.lock().map_err(|_| Error::internal("what a rewrite found is poisoned"))?;
+    let (counts, facts) = (std::mem::take(&mut found.counts), std::mem::take(&mut found.facts));
     let mut filled: Vec<ColumnId> = filled_before.into_iter().chain(counts.filled.iter().copied()).collect();
     filled.sort_unstable();
     filled.dedup();
@@ -344,12 +340,6 @@ fn merge(sources: Vec<Source>, removal: &Removal, running: &Arc<Running>, encode
 }
 
 /// Takes `batches` with it, so that the merge ends when this does.
-fn encode(compiled: &Compiled, batches: mpsc::Receiver<RecordBatch>, facts: &mut [Gathering], encoder: &mut Encoder) -> Result<()> {
-    for batch in batches {
-        for (rule, facts) in compiled.rules.iter().zip(&mut *facts) {
-            facts.add(rule, &batch);
-        }
-        encoder.push(&batch)?;
-    }
-    Ok(())
+fn encode(batches: mpsc::Receiver<Vec<RecordBatch>>, encoder: &mut Encoder) -> Result<()> {
+    batches.into_iter().flatten().try_for_each(|batch| encoder.push(&batch))
 }

@@ -3,7 +3,7 @@
 use crate::{
     core::Core,
     expr::ExprCompiler,
-    facts::removed_at,
+    facts::{Gathering, removed_at},
     read::hidden_rows,
     stream::Compiled,
     upgrade::{field_id, upgrade},
@@ -11,12 +11,12 @@ use crate::{
 use arrow::{
     array::{ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions},
     compute::filter_record_batch,
-    datatypes::Int64Type,
+    datatypes::{Field, Int64Type, Schema},
 };
 use ebb_storage::{
     Error, Result, Timestamp,
     ids::{ColumnId, Sn},
-    part::{MergeSource, PartMeta, PartReader, RowSet, SourceBatch, reader::ReadOptions},
+    part::{CodedRows, MergeSource, PartMeta, PartReader, RowSet, SourceBatch, values_by_row},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -131,43 +131,76 @@ pub fn hidden_in(hidden: Option<&RowSet>, from: u64, rows: usize) -> Option<Vec<
     (hidden.0.range_cardinality(from..to) > 0).then(|| (from..to).map(|r| hidden.0.contains(r)).collect())
 }
 
+/// What the sources of a merge find out, together.
+pub struct Found {
+    pub counts: Counts,
+    /// Of the rows that stay, in the order of the policy.
+    pub facts: Vec<Gathering>,
+}
+
 /// A part's rows for a merge.
 pub fn rows_of(
     source: Source,
     removal: Removal,
-    counts: Arc<Mutex<Counts>>,
+    found: Arc<Mutex<Found>>,
     progress: Arc<crate::job::registry::Running>,
 ) -> Result<Box<dyn MergeSource>> {
-    let mut batches = source.reader.read(&ReadOptions { batch_rows: BATCH_ROWS, ..ReadOptions::default() })?;
+    let mut batches = CodedRows::new(&source.reader, 0..source.reader.row_groups(), BATCH_ROWS);
+    let passed = passed_columns(&source, &removal)?;
     let mut at = 0u64;
     let count = |a: &AtomicU64, n: u64| a.fetch_add(n, std::sync::atomic::Ordering::Relaxed);
     let next = move || -> Result<Option<SourceBatch>> {
         loop {
-            let Some(batch) = batches.next() else { return Ok(None) };
-            let batch = batch?;
-            let (from, n) = (at, batch.num_rows());
+            let Some(coded) = batches.next() else { return Ok(None) };
+            let coded = coded?;
+            let (from, n) = (at, coded.num_rows());
             at += n as u64;
             count(&progress.rows_read, n as u64);
-            let mut counts = counts.lock().map_err(|_| Error::internal("a rewrite's counts are poisoned"))?;
-            counts.read += n as u64;
-            let (rows, sns) = removal.today(&batch, source.sn_of_record(), &mut counts)?;
-            let keep = removal.kept(&rows, hidden_in(source.hidden.as_deref(), from, n), &mut counts);
-            drop(counts);
-            let columns = rows.columns().iter().cloned().chain([sns]).collect();
+            let mut found = found.lock().map_err(|_| Error::internal("what a rewrite found is poisoned"))?;
+            let found = &mut *found;
+            found.counts.read += n as u64;
+            let (values, sns) = removal.today(&values_by_row(&coded, source.reader.schema())?, source.sn_of_record(), &mut found.counts)?;
+            let keep = removal.kept(&values, hidden_in(source.hidden.as_deref(), from, n), &mut found.counts);
+            let columns = values.columns().iter().cloned().chain([sns]).collect::<Vec<_>>();
+            let best = columns.iter().zip(&passed).map(|(c, p)| p.map_or(c, |p| coded.column(p)).clone()).collect();
+            let mut rows = of_columns(best, &removal, n)?;
             let options = RecordBatchOptions::new().with_row_count(Some(n));
-            let mut rows = RecordBatch::try_new_with_options(removal.compiled.part_schema.clone(), columns, &options)?;
+            let mut values = RecordBatch::try_new_with_options(removal.compiled.part_schema.clone(), columns, &options)?;
             let mut origin = vec![(from as u32, n as u32)];
             if let Some(keep) = keep {
                 rows = filter_record_batch(&rows, &keep)?;
+                values = filter_record_batch(&values, &keep)?;
                 origin = stretches(&keep, from as u32);
             }
-            if rows.num_rows() > 0 {
-                let keys = removal.compiled.order_values(&rows)?;
-                return Ok(Some(SourceBatch { rows, keys, origin }));
+            if values.num_rows() > 0 {
+                for (rule, facts) in removal.compiled.rules.iter().zip(&mut found.facts) {
+                    facts.add(rule, &values);
+                }
+                let keys = removal.compiled.order_values(&values)?;
+                return Ok(Some(SourceBatch { rows, values, keys, origin }));
             }
         }
     };
     Ok(Box::new(next))
+}
+
+/// For each column of today, where the file has it as it is.
+fn passed_columns(source: &Source, removal: &Removal) -> Result<Vec<Option<usize>>> {
+    let file = source.reader.schema().fields();
+    let place = |today: &Arc<Field>| -> Result<Option<usize>> {
+        let id = field_id(today)?;
+        // The file does not know the sn of its record.
+        let known = id != ColumnId::TP_SN || source.sn_of_record().is_none();
+        Ok(file.iter().position(|f| known && field_id(f).is_ok_and(|i| i == id) && f.data_type() == today.data_type()))
+    };
+    removal.compiled.part_schema.fields().iter().map(place).collect()
+}
+
+fn of_columns(columns: Vec<ArrayRef>, removal: &Removal, rows: usize) -> Result<RecordBatch> {
+    let fields = removal.compiled.part_schema.fields().iter().zip(&columns);
+    let fields: Vec<Field> = fields.map(|(f, c)| f.as_ref().clone().with_data_type(c.data_type().clone())).collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?)
 }
 
 /// Row numbers of the rows that stay, as stretches.

@@ -39,8 +39,9 @@ pub fn explain(meta: &PartMeta, part: &PartView, partition: &PartitionView, stre
 fn of_rule(meta: &PartMeta, part: &PartView, partition: &PartitionView, stream: &StreamView, rule: &RuleView, now: Timestamp) -> Decision {
     let facts = meta.facts_of(rule.fingerprint);
     let alive = meta.rows - expired_rows(meta).min(meta.rows);
-    // A part that goes whole by another rule goes for this one too.
-    let gone = is_due(part.whole_due, now);
+    // A part that goes whole by another rule takes this one's due rows with it.
+    let concerned = facts.is_none_or(|f| f.earliest.is_some_and(|at| is_due(at, now)));
+    let gone = concerned && is_due(part.whole_due, now);
     let alone = PartView {
         first_due: facts.and_then(|f| f.earliest).unwrap_or(Timestamp::MAX),
         whole_due: if gone { part.whole_due } else { facts.map_or(Timestamp::MAX, |f| whole_due(f, alive)) },

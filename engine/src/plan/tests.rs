@@ -13,7 +13,12 @@ use crate::settings::{ServerSettings, StreamSettings};
 use ebb_storage::{
     Timestamp,
     codec::Codec,
-    ids::{Epoch, Fingerprint, Generation, PartId, SchemaVersion, StreamId},
+    ids::{BranchId, DiskId, Epoch, Fingerprint, Generation, PartId, SchemaVersion, Sn, StreamId},
+    lineage::SnRange,
+    part::{
+        PartMeta,
+        meta::{Origin, Placement, RuleFacts},
+    },
 };
 use proptest::prelude::*;
 
@@ -50,6 +55,34 @@ fn part(id: u32, first_due: Timestamp, whole_due: Timestamp) -> PartView {
         unmeasured: false,
         busy: false,
         failure: None,
+    }
+}
+
+fn meta(rows: u64, facts: Vec<RuleFacts>) -> PartMeta {
+    PartMeta {
+        id: PartId::new(Epoch(1), 1),
+        stream: StreamId(1),
+        name: "p_1_1_0_1".into(),
+        partition: "p".into(),
+        schema_version: SchemaVersion(1),
+        filled: vec![],
+        origins: vec![Origin { branch: BranchId::MAIN, sns: SnRange { after: Sn(0), to: Sn(1) }, rows }],
+        sn_in_meta: false,
+        rows,
+        level: 0,
+        placement: Placement { disk: DiskId::DEFAULT, generation: Generation(1), codec: Codec::Lz4, bytes: 1000, checksum: 0 },
+        uncompressed_bytes: 1000,
+        row_groups: vec![rows],
+        stats: vec![],
+        min_time: Timestamp(0),
+        max_time: Timestamp(0),
+        written_at: Timestamp(0),
+        modified_at: Timestamp(0),
+        move_due_since: None,
+        facts,
+        retention_marker: None,
+        deletions: vec![],
+        expired: vec![],
     }
 }
 
@@ -341,4 +374,22 @@ fn ingest_is_rewritten_a_bounded_number_of_times() {
     // log(1 GB / 0.1 MB) / log(8) is 4.4.
     assert!(amplification < 6.0, "every byte is rewritten {amplification} times");
     assert!(most <= 6 * FANOUT, "{most} parts at once");
+}
+
+#[test]
+fn a_rule_without_rows_in_a_part_is_not_blamed_for_its_drop() {
+    let (debug, all) = (Fingerprint(7), Fingerprint(90));
+    let rule = |fingerprint, text: &str, kind| RuleView { fingerprint, text: text.into(), kind };
+    let rules = vec![rule(debug, "seven days, debug only", RuleKind::DeleteWhere), rule(all, "ninety days", RuleKind::Delete)];
+    let facts =
+        |rule, rows: u64| RuleFacts { rule, rows, never: 0, earliest: (rows > 0).then(|| at(90)), latest: (rows > 0).then(|| at(90)) };
+    let meta = meta(10, vec![facts(debug, 0), facts(all, 10)]);
+    let stream = StreamView { rules: rules.clone(), ..stream(vec![]) };
+    let of = |now| {
+        let view = PartView::of(&meta, &rules);
+        let partition = partition("p", vec![view.clone()]);
+        explain::explain(&meta, &view, &partition, &stream, now).into_iter().map(|r| (r.action, r.state, r.rows)).collect::<Vec<_>>()
+    };
+    assert_eq!(of(at(91)), [("none".to_owned(), State::NotDue, 0), ("drop".to_owned(), State::DueQueued, 10)]);
+    assert_eq!(of(at(89)), [("none".to_owned(), State::NotDue, 0), ("drop".to_owned(), State::NotDue, 10)]);
 }

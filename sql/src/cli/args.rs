@@ -70,7 +70,9 @@ pub struct Opening {
     pub set: Vec<String>,
 }
 
+// Its group would have the name of the command's.
 #[derive(Debug, Clone, clap::Args)]
+#[group(skip)]
 pub struct Import {
     /// The stream, `name` or `database.name`
     pub stream: String,
@@ -104,3 +106,6 @@ pub enum Format {
     Ndjson,
     Parquet,
 }
+
+#[cfg(test)]
+mod tests;

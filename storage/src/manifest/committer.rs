@@ -51,10 +51,11 @@ impl Committer {
     /// Loads the manifest from the meta folder and takes a new epoch.
     ///
     /// # Errors
-    /// `Corrupt` where objects are damaged or missing, `Invalid` where the clock is behind the newest commit.
+    /// `Corrupt` where objects are damaged or missing, `Invalid` where a simulated clock is behind the newest commit.
     pub async fn open(meta: Arc<dyn ObjectStore>, clock: Clock, on_full: OnFull) -> Result<Opened> {
         let log = CommitLog::new(meta);
         let loaded = log.load().await?;
+        not_before(&clock, loaded.manifest.time, "commit")?;
         let epoch = loaded.manifest.epoch.next();
         let checkpointed = loaded.manifest.no.0 - loaded.replayed;
         let committer = Self {
@@ -174,6 +175,21 @@ impl Committer {
             self.checkpointed.store(manifest.no.0, Ordering::Relaxed);
         }
         Ok(())
+    }
+}
+
+/// A simulated clock cannot start before what it has seen: `newest` is the time of the newest `what`. The system's clock may be set back;
+/// commits then repeat the last time.
+///
+/// # Errors
+/// `Invalid`, naming both times.
+pub fn not_before(clock: &Clock, newest: Timestamp, what: &str) -> Result<()> {
+    let now = clock.now();
+    match clock {
+        Clock::Simulated(_) if now < newest => Err(Error::invalid(format!(
+            "the simulated clock would start at {now}, before the newest {what} of this database, which is of {newest}: start it there or later"
+        ))),
+        _ => Ok(()),
     }
 }
 

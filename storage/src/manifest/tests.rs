@@ -443,3 +443,19 @@ async fn checkpoints_come_due_and_old_objects_go() {
     assert_eq!((count("checkpoints").await, count("boundary").await), (2, 1));
     assert_eq!(count("commits").await, CHECKPOINT_EVERY as usize);
 }
+
+#[tokio::test]
+async fn a_simulated_clock_does_not_start_before_the_newest_commit() {
+    let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    let at = |days: i64| Clock::simulated(Timestamp::from_secs(days * 86_400));
+    let open = |clock| Committer::open(store.clone(), clock, Arc::new(|| false));
+    let first = open(at(100)).await.unwrap().committer;
+    first.commit(vec![Edit::CreateDatabase { name: "d".into() }], Vec::new(), |_| {}).await.unwrap();
+    drop(first);
+    let refused = open(at(99)).await.err().unwrap();
+    assert_eq!(refused.kind(), ErrorKind::Invalid);
+    assert!(refused.to_string().contains("1970-04-11"), "{refused}");
+    // Nothing of the refused opening is left, and the same time is no going back.
+    let again = open(at(100)).await.unwrap();
+    assert_eq!(again.manifest.epoch, Epoch(2));
+}

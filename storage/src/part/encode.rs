@@ -9,6 +9,7 @@ use crate::{
     codec::{Codec, ColumnCodec},
     ids::ColumnId,
     part::{
+        dictionary,
         encoding::{self, Choice},
         reader::PartReader,
         stats::{Bound, ColumnStats},
@@ -17,7 +18,6 @@ use crate::{
 };
 use arrow::{
     array::{Array, ArrayRef, AsArray},
-    compute::concat_batches,
     datatypes::{DataType, Field, SchemaRef},
     record_batch::RecordBatch,
 };
@@ -33,7 +33,7 @@ use parquet::{
         properties::{EnabledStatistics, WriterProperties, WriterVersion},
         writer::SerializedFileWriter,
     },
-    schema::types::ColumnPath,
+    schema::types::{ColumnDescPtr, ColumnPath},
 };
 use std::{collections::HashMap, io::Write, sync::Arc};
 
@@ -106,6 +106,8 @@ pub struct PartEncoder<W: Write + Send> {
     sink: Option<Hashing<W>>,
     /// Begun with the first row group, whose rows choose the encodings.
     file: Option<(SerializedFileWriter<Hashing<W>>, ArrowRowGroupWriterFactory)>,
+    /// How each column is encoded, from when the file begins.
+    choices: Vec<Choice>,
     buffered: Vec<RecordBatch>,
     buffered_rows: usize,
     buffered_bytes: usize,
@@ -120,6 +122,7 @@ impl<W: Write + Send> PartEncoder<W> {
             options,
             sink: Some(Hashing::new(sink)),
             file: None,
+            choices: Vec::new(),
             buffered: Vec::new(),
             buffered_rows: 0,
             buffered_bytes: 0,
@@ -156,22 +159,25 @@ impl<W: Write + Send> PartEncoder<W> {
         let rows = std::mem::take(&mut self.buffered_rows);
         self.buffered_bytes = 0;
         if self.file.is_none() {
-            let sample = match batches.as_slice() {
-                [one] => one.clone(),
-                many => concat_batches(&many[0].schema(), many)?,
-            };
             let codecs = &self.options.column_codecs;
-            let choose = |(c, f): (&ArrayRef, &Arc<Field>)| encoding::choose(c, field_id(f).and_then(|id| codecs.get(&id)));
-            let choices: Vec<Choice> = sample.columns().iter().zip(self.options.schema.fields()).map(choose).collect();
-            self.begin(&choices)?;
+            let choose = |(i, f): (usize, &Arc<Field>)| {
+                let columns: Vec<&ArrayRef> = batches.iter().map(|b| b.column(i)).collect();
+                encoding::choose(&columns, field_id(f).and_then(|id| codecs.get(&id)))
+            };
+            let choices = self.options.schema.fields().iter().enumerate().map(choose).collect::<Vec<_>>();
+            self.begin(choices)?;
         }
         let (file, factory) = self.file.as_mut().expect("begun above");
         let writers = factory.create_column_writers(self.row_groups.len())?;
-        let chunks = encode_columns(&self.options, writers, &batches)?;
+        let columns = file.schema_descr().columns().to_vec();
+        let chunks = encode_columns(&self.options, &self.choices, &columns, writers, &batches)?;
         drop(batches);
         let mut group = file.next_row_group()?;
         for chunk in chunks {
-            chunk.append_to_row_group(&mut group)?;
+            match chunk {
+                ColumnChunk::Library(chunk) => chunk.append_to_row_group(&mut group)?,
+                ColumnChunk::Coded(chunk) => group.append_column(&chunk.bytes, chunk.close)?,
+            }
         }
         let metadata = group.close()?;
         crate::part::stats::fold(&mut self.stats, &self.options.schema, &metadata);
@@ -180,14 +186,14 @@ impl<W: Write + Send> PartEncoder<W> {
     }
 
     /// Opens the file, whose encodings hold for all of it.
-    fn begin(&mut self, choices: &[Choice]) -> Result<()> {
-        let mut props = properties(&self.options, choices);
+    fn begin(&mut self, choices: Vec<Choice>) -> Result<()> {
+        let mut props = properties(&self.options, &choices);
         add_encoded_arrow_schema_to_metadata(&self.options.schema, &mut props);
         let parquet_schema = ArrowSchemaConverter::new().convert(&self.options.schema)?;
         let sink = self.sink.take().ok_or_else(|| Error::internal("a part's file was begun twice"))?;
         let file = SerializedFileWriter::new(sink, parquet_schema.root_schema_ptr(), Arc::new(props))?;
         let factory = ArrowRowGroupWriterFactory::new(&file, self.options.schema.clone());
-        self.file = Some((file, factory));
+        (self.file, self.choices) = (Some((file, factory)), choices);
         Ok(())
     }
 
@@ -197,7 +203,7 @@ impl<W: Write + Send> PartEncoder<W> {
         let metadata = from.metadata();
         let source = metadata.row_group(i);
         if self.file.is_none() {
-            self.begin(&choices_of(&self.options.schema, source))?;
+            self.begin(choices_of(&self.options.schema, source))?;
         }
         let (file, _) = self.file.as_mut().expect("begun above");
         let mut group = file.next_row_group()?;
@@ -309,7 +315,7 @@ fn leaf_index(schema: &SchemaRef, name: &str) -> Option<i32> {
     None
 }
 
-fn leaves(t: &DataType) -> usize {
+pub(super) fn leaves(t: &DataType) -> usize {
     match t {
         DataType::Struct(fields) => fields.iter().map(|f| leaves(f.data_type())).sum(),
         DataType::List(f) | DataType::Map(f, _) => leaves(f.data_type()),
@@ -321,27 +327,53 @@ pub(super) fn field_id(field: &Field) -> Option<ColumnId> {
     field.metadata().get(parquet::arrow::PARQUET_FIELD_ID_META_KEY)?.parse().ok().map(ColumnId)
 }
 
+/// A column chunk in memory.
+enum ColumnChunk {
+    Library(ArrowColumnChunk),
+    Coded(dictionary::write::Chunk),
+}
+
 /// All columns of one row group, on as many threads as the options say.
-fn encode_columns(options: &WriteOptions, writers: Vec<ArrowColumnWriter>, batches: &[RecordBatch]) -> Result<Vec<ArrowColumnChunk>> {
+fn encode_columns(
+    options: &WriteOptions,
+    choices: &[Choice],
+    leaf_columns: &[ColumnDescPtr],
+    writers: Vec<ArrowColumnWriter>,
+    batches: &[RecordBatch],
+) -> Result<Vec<ColumnChunk>> {
     // A nested column has several writers; they stay together.
     let mut writers = writers.into_iter();
-    let mut jobs: Vec<(usize, Vec<ArrowColumnWriter>)> = Vec::with_capacity(options.schema.fields().len());
+    let mut jobs: Vec<(usize, usize, Vec<ArrowColumnWriter>)> = Vec::with_capacity(options.schema.fields().len());
+    let mut leaf = 0;
     for (i, field) in options.schema.fields().iter().enumerate() {
-        jobs.push((i, writers.by_ref().take(leaves(field.data_type())).collect()));
+        let n = leaves(field.data_type());
+        jobs.push((i, leaf, writers.by_ref().take(n).collect()));
+        leaf += n;
     }
-    let encode = |(i, mut writers): (usize, Vec<ArrowColumnWriter>)| -> Result<(usize, Vec<ArrowColumnChunk>)> {
+    let encode = |(i, leaf, mut writers): (usize, usize, Vec<ArrowColumnWriter>)| -> Result<(usize, Vec<ColumnChunk>)> {
         let field = options.schema.field(i);
+        if let (Some(Choice::Dictionary), Some(column)) = (choices.get(i), leaf_columns.get(leaf)) {
+            let arrays: Vec<ArrayRef> = batches.iter().map(|b| b.column(i).clone()).collect();
+            if let Some(chunk) = dictionary::write::encode(&coded_options(options, field, column), &arrays)? {
+                return Ok((i, vec![ColumnChunk::Coded(chunk)]));
+            }
+        }
         for batch in batches {
-            let array = batch.column(i);
+            // What is neither text nor binary is known to the library by its values only.
+            let array = match (batch.column(i).as_any_dictionary_opt(), field.data_type()) {
+                (Some(_), DataType::Utf8View | DataType::BinaryView) | (None, _) => batch.column(i).clone(),
+                (Some(_), _) => dictionary::read::values_by_row(batch.column(i))?,
+            };
             let field = Field::new(field.name(), array.data_type().clone(), field.is_nullable());
-            for (writer, leaf) in writers.iter_mut().zip(compute_leaves(&field, array)?) {
+            for (writer, leaf) in writers.iter_mut().zip(compute_leaves(&field, &array)?) {
                 writer.write(&leaf)?;
             }
         }
-        Ok((i, writers.into_iter().map(ArrowColumnWriter::close).collect::<Result<_, _>>()?))
+        let chunks = writers.into_iter().map(|w| Ok(ColumnChunk::Library(w.close()?)));
+        Ok((i, chunks.collect::<Result<_>>()?))
     };
     let threads = options.threads.clamp(1, jobs.len().max(1));
-    let mut done: Vec<(usize, Vec<ArrowColumnChunk>)> = if threads == 1 {
+    let mut done: Vec<(usize, Vec<ColumnChunk>)> = if threads == 1 {
         jobs.into_iter().map(encode).collect::<Result<_>>()?
     } else {
         let queue = parking_lot::Mutex::new(jobs.into_iter());
@@ -365,6 +397,17 @@ fn encode_columns(options: &WriteOptions, writers: Vec<ArrowColumnWriter>, batch
     Ok(done.into_iter().flat_map(|(_, chunks)| chunks).collect())
 }
 
+fn coded_options(options: &WriteOptions, field: &Field, column: &ColumnDescPtr) -> dictionary::write::Options {
+    let own = field_id(field).and_then(|id| options.column_codecs.get(&id));
+    dictionary::write::Options {
+        column: column.clone(),
+        codec: own.map_or(options.codec, |c| c.codec),
+        bloom: options.bloom.contains(field.name()).then_some(BLOOM_FALSE_POSITIVES),
+        page_rows: PAGE_ROWS,
+        dictionary_bytes: DICTIONARY_BYTES,
+    }
+}
+
 /// Bytes of a batch's values, whatever their encoding in memory.
 pub fn raw_bytes(batch: &RecordBatch) -> usize {
     batch.columns().iter().map(raw_array_bytes).sum()
@@ -379,13 +422,15 @@ fn raw_array_bytes(array: &ArrayRef) -> usize {
         DataType::Dictionary(..) => {
             let dictionary = array.as_any_dictionary();
             let values = dictionary.values();
-            let average = values.get_array_memory_size() / values.len().max(1);
-            let lengths: Option<Vec<usize>> =
-                values.as_string_opt::<i32>().map(|v| v.offsets().windows(2).map(|w| (w[1] - w[0]) as usize).collect());
-            match lengths {
-                Some(lengths) => dictionary.normalized_keys().iter().map(|k| lengths.get(*k).copied().unwrap_or(0)).sum(),
-                None => average * array.len(),
+            if let Some(width) = values.data_type().primitive_width() {
+                return width * array.len();
             }
+            let lengths: Vec<usize> = match (values.as_string_view_opt(), values.as_string_opt::<i32>()) {
+                (Some(v), _) => v.views().iter().map(|v| *v as u32 as usize).collect(),
+                (_, Some(v)) => v.offsets().windows(2).map(|w| (w[1] - w[0]) as usize).collect(),
+                _ => return values.get_array_memory_size() / values.len().max(1) * array.len(),
+            };
+            dictionary.normalized_keys().iter().map(|k| lengths.get(*k).copied().unwrap_or(0)).sum()
         }
         _ => array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size()),
     }

@@ -16,6 +16,8 @@ use std::collections::HashSet;
 const SAMPLE_ROWS: usize = 32_768;
 /// Rows of one stretch of the sample: differences need neighbours.
 const STRETCH_ROWS: usize = 1024;
+/// A run's length and its number.
+const RUN_BYTES: f64 = 4.0;
 /// Differences decode slower than a dictionary: they must save a tenth.
 const DELTA_BIAS: f64 = 0.9;
 
@@ -26,50 +28,68 @@ pub enum Choice {
     Plain(Encoding),
 }
 
-/// For a column whose values are `array` (all rows of the first row group), with the column's own CODEC if it has one.
-pub fn choose(array: &ArrayRef, codec: Option<&ColumnCodec>) -> Choice {
+/// For a column whose values are `arrays`, one after another (all rows of the first row group), with the column's own CODEC if it has one.
+pub fn choose(arrays: &[&ArrayRef], codec: Option<&ColumnCodec>) -> Choice {
+    let Some(first) = arrays.first() else { return Choice::Dictionary };
+    let t = match first.data_type() {
+        DataType::Dictionary(_, values) => values.as_ref().clone(),
+        t => t.clone(),
+    };
     match codec.and_then(|c| c.preprocessor) {
-        Some(Preprocessor::Gorilla) if array.data_type().is_floating() => return Choice::Plain(Encoding::BYTE_STREAM_SPLIT),
-        Some(Preprocessor::Delta | Preprocessor::DoubleDelta | Preprocessor::T64) if is_whole(array.data_type()) => {
+        Some(Preprocessor::Gorilla) if t.is_floating() => return Choice::Plain(Encoding::BYTE_STREAM_SPLIT),
+        Some(Preprocessor::Delta | Preprocessor::DoubleDelta | Preprocessor::T64) if is_whole(&t) => {
             return Choice::Plain(Encoding::DELTA_BINARY_PACKED);
         }
         _ => {}
     }
-    match array.data_type() {
-        t if is_whole(t) => {
-            cast(array, &DataType::Int64).map_or(Choice::Dictionary, |a| choose_whole(a.as_primitive::<Int64Type>().values()))
-        }
+    let total = arrays.iter().map(|a| a.len()).sum();
+    let sampled = |to: &DataType| stretches(arrays, total).map(|s| cast(&s, to)).collect::<Result<Vec<_>, _>>().ok();
+    match t {
+        t if is_whole(&t) => sampled(&DataType::Int64).map_or(Choice::Dictionary, |s| choose_whole(&s, total)),
         DataType::Float32 | DataType::Float64 => {
-            let width = if *array.data_type() == DataType::Float32 { 4.0 } else { 8.0 };
-            cast(array, &DataType::Float64).map_or(Choice::Dictionary, |a| choose_float(a.as_primitive::<Float64Type>().values(), width))
+            let width = if t == DataType::Float32 { 4.0 } else { 8.0 };
+            sampled(&DataType::Float64).map_or(Choice::Dictionary, |s| choose_float(&s, total, width))
         }
         _ => Choice::Dictionary,
     }
+}
+
+/// Stretches spread evenly over all rows.
+fn stretches(arrays: &[&ArrayRef], total: usize) -> impl Iterator<Item = ArrayRef> {
+    let step = (total / (SAMPLE_ROWS / STRETCH_ROWS)).max(STRETCH_ROWS);
+    (0..total).step_by(step).filter_map(move |at| {
+        let mut before = 0;
+        let array = arrays.iter().find(|a| {
+            before += a.len();
+            before > at
+        })?;
+        let from = at - (before - array.len());
+        Some(array.slice(from, STRETCH_ROWS.min(array.len() - from)))
+    })
 }
 
 fn is_whole(t: &DataType) -> bool {
     t.is_integer() || matches!(t, DataType::Timestamp(..) | DataType::Date32)
 }
 
-/// Stretches spread evenly over the rows.
-fn sample<T: Copy>(values: &[T]) -> impl Iterator<Item = &[T]> {
-    let stretches = SAMPLE_ROWS / STRETCH_ROWS;
-    let step = (values.len() / stretches).max(STRETCH_ROWS);
-    values.chunks(step).map(|c| &c[..c.len().min(STRETCH_ROWS)])
-}
-
-/// Bytes a value in a dictionary, the dictionary's own share included.
-fn dictionary_bytes(distinct: usize, sampled: usize, total: usize, width: f64) -> f64 {
+/// Bytes a value in a dictionary, the dictionary's own share included. Equal values in a row are stored once a run.
+fn dictionary_bytes(distinct: usize, runs: usize, sampled: usize, total: usize, width: f64) -> f64 {
     // A sample that is mostly new values says that the rest is too.
     let grown = if distinct * 2 > sampled { distinct as f64 * total as f64 / sampled.max(1) as f64 } else { distinct as f64 };
     let bits = (grown.max(2.0)).log2().ceil();
-    bits / 8.0 + grown * width / total.max(1) as f64
+    let packed = (bits / 8.0).min(runs as f64 * RUN_BYTES / sampled.max(1) as f64);
+    packed + grown * width / total.max(1) as f64
 }
 
-fn choose_whole(values: &[i64]) -> Choice {
-    let (mut distinct, mut sampled, mut delta_bits) = (HashSet::new(), 0usize, 0f64);
-    for stretch in sample(values) {
+fn runs_of<T: PartialEq>(values: &[T]) -> usize {
+    values.chunk_by(|a, b| a == b).count()
+}
+
+fn choose_whole(sample: &[ArrayRef], total: usize) -> Choice {
+    let (mut distinct, mut runs, mut sampled, mut delta_bits) = (HashSet::new(), 0, 0usize, 0f64);
+    for stretch in sample.iter().map(|s| s.as_primitive::<Int64Type>().values()) {
         sampled += stretch.len();
+        runs += runs_of(stretch);
         distinct.extend(stretch.iter().copied());
         // Blocks of 32 differences share a width, as in Parquet's miniblocks.
         for block in stretch.windows(2).map(|w| w[1].wrapping_sub(w[0])).collect::<Vec<_>>().chunks(32) {
@@ -82,20 +102,21 @@ fn choose_whole(values: &[i64]) -> Choice {
         return Choice::Dictionary;
     }
     let delta = delta_bits / 8.0 / sampled as f64 + 0.1;
-    match delta < dictionary_bytes(distinct.len(), sampled, values.len(), 8.0) * DELTA_BIAS {
+    match delta < dictionary_bytes(distinct.len(), runs, sampled, total, 8.0) * DELTA_BIAS {
         true => Choice::Plain(Encoding::DELTA_BINARY_PACKED),
         false => Choice::Dictionary,
     }
 }
 
-fn choose_float(values: &[f64], width: f64) -> Choice {
-    let (mut distinct, mut sampled) = (HashSet::new(), 0);
-    for stretch in sample(values) {
+fn choose_float(sample: &[ArrayRef], total: usize, width: f64) -> Choice {
+    let (mut distinct, mut runs, mut sampled) = (HashSet::new(), 0, 0);
+    for stretch in sample.iter().map(|s| s.as_primitive::<Float64Type>().values()) {
         sampled += stretch.len();
+        runs += runs_of(stretch);
         distinct.extend(stretch.iter().map(|v| v.to_bits()));
     }
     // Split by byte, the upper bytes of like values compress to little: about a quarter is saved.
-    match dictionary_bytes(distinct.len(), sampled, values.len(), width) < width * 0.75 {
+    match dictionary_bytes(distinct.len(), runs, sampled, total, width) < width * 0.75 {
         true => Choice::Dictionary,
         false => Choice::Plain(Encoding::BYTE_STREAM_SPLIT),
     }

@@ -20,10 +20,15 @@ use std::cmp::Ordering;
 
 /// Below this many rows a run on the average, rows are gathered one by one instead of run by run.
 const GATHER_BELOW: usize = 12;
+/// From this many rows a run on the average, runs are handed on as they are, without a copy.
+const PASS_FROM: usize = 128;
 
 /// Sorted rows of an input with their keys and where they stood in the input's file.
 pub struct SourceBatch {
+    /// Columns as they are best written again: as values, or as numbers of the input's dictionary.
     pub rows: RecordBatch,
+    /// The same rows as values, in the merge's schema.
+    pub values: RecordBatch,
     pub keys: Vec<ArrayRef>,
     /// Stretches of the file's row numbers, in order, that together are the rows.
     pub origin: Vec<(u32, u32)>,
@@ -92,8 +97,8 @@ impl Merge {
         self.map
     }
 
-    /// The next rows; `None` at the end.
-    pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+    /// The next rows, in one or more pieces whose columns may be coded differently; `None` at the end.
+    pub fn next_batches(&mut self) -> Result<Option<Vec<RecordBatch>>> {
         let mut out = Output::default();
         while out.rows < self.batch_rows {
             let Some(&first) = self.heap.first() else { break };
@@ -101,7 +106,7 @@ impl Merge {
             let len = self.run_length(first, room)?;
             let input = self.input(first)?;
             let start = input.at;
-            out.push(first, input.version, &input.batch.rows, start, len);
+            out.push(first, input.version, &input.batch, start, len);
             input.at += len;
             let exhausted = input.at == input.batch.rows.num_rows();
             self.note(first, start, len);
@@ -233,19 +238,19 @@ impl Merge {
 /// Runs that will become one batch.
 #[derive(Default)]
 struct Output {
-    /// Distinct batches that the runs are of.
-    batches: Vec<((usize, usize), RecordBatch)>,
+    /// Distinct batches that the runs are of, coded and as values.
+    batches: Vec<((usize, usize), RecordBatch, RecordBatch)>,
     runs: Vec<(usize, usize, usize)>,
     rows: usize,
 }
 
 impl Output {
-    fn push(&mut self, input: usize, version: usize, rows: &RecordBatch, start: usize, len: usize) {
+    fn push(&mut self, input: usize, version: usize, from: &SourceBatch, start: usize, len: usize) {
         let id = (input, version);
-        let batch = match self.batches.iter().rposition(|(b, _)| *b == id) {
+        let batch = match self.batches.iter().rposition(|(b, ..)| *b == id) {
             Some(found) => found,
             None => {
-                self.batches.push((id, rows.clone()));
+                self.batches.push((id, from.rows.clone(), from.values.clone()));
                 self.batches.len() - 1
             }
         };
@@ -253,9 +258,9 @@ impl Output {
         self.rows += len;
     }
 
-    fn build(self, schema: &SchemaRef) -> Result<RecordBatch> {
-        if let [(batch, start, len)] = self.runs.as_slice() {
-            return Ok(self.batches[*batch].1.slice(*start, *len));
+    fn build(self, schema: &SchemaRef) -> Result<Vec<RecordBatch>> {
+        if self.runs.len() == 1 || self.rows / self.runs.len() >= PASS_FROM {
+            return Ok(self.runs.iter().map(|(batch, start, len)| self.batches[*batch].1.slice(*start, *len)).collect());
         }
         let gather = self.rows / self.runs.len() < GATHER_BELOW;
         let indices: Vec<(usize, usize)> = match gather {
@@ -264,13 +269,13 @@ impl Output {
         };
         let columns = (0..schema.fields().len()).map(|c| {
             if gather {
-                let arrays: Vec<&dyn Array> = self.batches.iter().map(|(_, b)| b.column(c).as_ref()).collect();
+                let arrays: Vec<&dyn Array> = self.batches.iter().map(|(.., values)| values.column(c).as_ref()).collect();
                 return interleave(&arrays, &indices);
             }
-            let slices: Vec<ArrayRef> = self.runs.iter().map(|(b, start, len)| self.batches[*b].1.column(c).slice(*start, *len)).collect();
+            let slices: Vec<ArrayRef> = self.runs.iter().map(|(b, start, len)| self.batches[*b].2.column(c).slice(*start, *len)).collect();
             concat(&slices.iter().map(|s| s.as_ref()).collect::<Vec<_>>())
         });
-        Ok(RecordBatch::try_new(schema.clone(), columns.collect::<Result<Vec<_>, _>>()?)?)
+        Ok(vec![RecordBatch::try_new(schema.clone(), columns.collect::<Result<Vec<_>, _>>()?)?])
     }
 }
 

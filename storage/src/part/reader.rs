@@ -119,6 +119,9 @@ impl PartReader {
     pub fn metadata(&self) -> &Arc<ParquetMetaData> {
         self.metadata.metadata()
     }
+    pub(super) fn key(&self) -> &Path {
+        &self.key
+    }
     pub(super) fn source(&self) -> &Source {
         &self.source
     }
@@ -131,6 +134,20 @@ impl PartReader {
 
     /// The rows asked for, in file order, columns in file order.
     pub fn read(&self, options: &ReadOptions) -> Result<PartRows> {
+        let named = |columns: &Vec<ColumnId>| -> Vec<usize> {
+            let roots = self.schema().fields().iter().enumerate();
+            roots.filter(|(_, f)| field_id(f).is_some_and(|id| columns.contains(&id))).map(|(i, _)| i).collect()
+        };
+        let roots = options.columns.as_ref().map(named);
+        self.read_columns(roots.as_deref(), options)
+    }
+
+    /// The columns at these places of the file's schema.
+    pub(super) fn read_roots(&self, roots: &[usize], options: &ReadOptions) -> Result<PartRows> {
+        self.read_columns(Some(roots), options)
+    }
+
+    fn read_columns(&self, wanted: Option<&[usize]>, options: &ReadOptions) -> Result<PartRows> {
         let hint = match options.texts {
             Texts::Views => self.metadata.clone(),
             Texts::Dictionaries => {
@@ -140,10 +157,8 @@ impl PartReader {
             }
         };
         let mut builder = ParquetRecordBatchReaderBuilder::new_with_metadata(self.source.clone(), hint).with_batch_size(options.batch_rows);
-        if let Some(columns) = &options.columns {
-            let roots = self.schema().fields().iter().enumerate();
-            let wanted = roots.filter(|(_, f)| field_id(f).is_some_and(|id| columns.contains(&id))).map(|(i, _)| i);
-            builder = builder.with_projection(ProjectionMask::roots(self.metadata.parquet_schema(), wanted.collect::<Vec<_>>()));
+        if let Some(wanted) = wanted {
+            builder = builder.with_projection(ProjectionMask::roots(self.metadata.parquet_schema(), wanted.iter().copied()));
         }
         let groups: Vec<usize> = options.row_groups.clone().unwrap_or_else(|| (0..self.row_groups()).collect());
         if let Some(hidden) = options.hidden.as_ref().filter(|h| !h.is_empty()) {
@@ -227,7 +242,7 @@ impl Iterator for PartRows {
 }
 
 /// Runs a decoder over bytes that may be damaged.
-fn guarded<T>(key: &Path, f: impl FnOnce() -> ParquetResult<T>) -> Result<T> {
+pub(super) fn guarded<T>(key: &Path, f: impl FnOnce() -> ParquetResult<T>) -> Result<T> {
     let damaged = |why: &dyn std::fmt::Display| {
         Error::corrupt(format!("{key} cannot be read: {why}; check the disk, restore the part from a backup"))
     };

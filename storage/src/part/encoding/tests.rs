@@ -10,39 +10,39 @@ fn array(a: impl Array + 'static) -> ArrayRef {
 #[test]
 fn regular_times_and_random_counters_are_differences() {
     let times = array(TimestampMicrosecondArray::from_iter_values((0..100_000).map(|i| i * 10_000_000)));
-    assert_eq!(choose(&times, None), Choice::Plain(Encoding::DELTA_BINARY_PACKED));
+    assert_eq!(choose(&[&times], None), Choice::Plain(Encoding::DELTA_BINARY_PACKED));
     let spread = array(Int64Array::from_iter_values((0..100_000).map(|i: i64| i.wrapping_mul(7_777_777) % 1_000_000)));
-    assert_eq!(choose(&spread, None), Choice::Plain(Encoding::DELTA_BINARY_PACKED));
+    assert_eq!(choose(&[&spread], None), Choice::Plain(Encoding::DELTA_BINARY_PACKED));
 }
 
 #[test]
 fn repeating_values_get_a_dictionary() {
     let levels = array(Int64Array::from_iter_values((0..100_000).map(|i: i64| (i * i) % 7 * 1_000_003)));
-    assert_eq!(choose(&levels, None), Choice::Dictionary);
+    assert_eq!(choose(&[&levels], None), Choice::Dictionary);
     let two_decimals = array(Float64Array::from_iter_values((0..100_000).map(|i| ((i * 7919) % 4000) as f64 / 100.0)));
-    assert_eq!(choose(&two_decimals, None), Choice::Dictionary);
-    assert_eq!(choose(&array(StringArray::from(vec!["a", "b"])), None), Choice::Dictionary);
+    assert_eq!(choose(&[&two_decimals], None), Choice::Dictionary);
+    assert_eq!(choose(&[&array(StringArray::from(vec!["a", "b"]))], None), Choice::Dictionary);
 }
 
 #[test]
 fn full_precision_floats_are_split_by_byte() {
     let noise = array(Float64Array::from_iter_values((0..100_000).map(|i| (i as f64).sin())));
-    assert_eq!(choose(&noise, None), Choice::Plain(Encoding::BYTE_STREAM_SPLIT));
+    assert_eq!(choose(&[&noise], None), Choice::Plain(Encoding::BYTE_STREAM_SPLIT));
 }
 
 #[test]
 fn the_columns_own_codec_wins_where_it_fits() {
     let repeating = array(Int64Array::from_iter_values((0..1000).map(|i: i64| (i * i) % 7)));
     let delta = ColumnCodec { preprocessor: Some(Preprocessor::Delta), codec: Codec::Lz4 };
-    assert_eq!(choose(&repeating, Some(&delta)), Choice::Plain(Encoding::DELTA_BINARY_PACKED));
+    assert_eq!(choose(&[&repeating], Some(&delta)), Choice::Plain(Encoding::DELTA_BINARY_PACKED));
     let floats = array(Float64Array::from(vec![1.0; 100]));
     let gorilla = ColumnCodec { preprocessor: Some(Preprocessor::Gorilla), codec: Codec::Lz4 };
-    assert_eq!(choose(&floats, Some(&gorilla)), Choice::Plain(Encoding::BYTE_STREAM_SPLIT));
-    assert_eq!(choose(&floats, Some(&delta)), Choice::Dictionary);
+    assert_eq!(choose(&[&floats], Some(&gorilla)), Choice::Plain(Encoding::BYTE_STREAM_SPLIT));
+    assert_eq!(choose(&[&floats], Some(&delta)), Choice::Dictionary);
 }
 
 #[test]
 fn empty_and_single_values_choose_something() {
-    assert_eq!(choose(&array(Int64Array::from(Vec::<i64>::new())), None), Choice::Dictionary);
-    choose(&array(Float64Array::from(vec![f64::NAN])), None);
+    assert_eq!(choose(&[&array(Int64Array::from(Vec::<i64>::new()))], None), Choice::Dictionary);
+    choose(&[&array(Float64Array::from(vec![f64::NAN]))], None);
 }

@@ -19,7 +19,7 @@ fn source(id: i64, values: Vec<i64>, size: usize) -> Box<dyn MergeSource> {
         let rows = RecordBatch::try_from_iter([("k", keys.clone()), ("id", ids)])?;
         let origin = vec![(at as u32, len as u32)];
         at += len;
-        Ok(Some(SourceBatch { rows, keys: vec![keys], origin }))
+        Ok(Some(SourceBatch { values: rows.clone(), rows, keys: vec![keys], origin }))
     })
 }
 
@@ -29,8 +29,9 @@ fn run(inputs: &[Vec<i64>], size: usize, batch_rows: usize) -> (Vec<(i64, i64)>,
     let schema = RecordBatch::try_from_iter([("k", empty.clone()), ("id", empty)]).unwrap().schema();
     let mut merge = Merge::new(schema, sources, batch_rows).unwrap();
     let mut out = Vec::new();
-    while let Some(batch) = merge.next_batch().unwrap() {
-        assert!(batch.num_rows() <= batch_rows);
+    while let Some(batches) = merge.next_batches().unwrap() {
+        assert!(batches.iter().map(|b| b.num_rows()).sum::<usize>() <= batch_rows);
+        let batch = arrow::compute::concat_batches(&batches[0].schema(), &batches).unwrap();
         let column = |i: usize| batch.column(i).as_primitive::<Int64Type>().values().to_vec();
         out.extend(column(0).into_iter().zip(column(1)));
     }

@@ -1,0 +1,567 @@
+//! One column chunk: a dictionary page, data pages of numbers, bounds, page index, bloom filter.
+
+use super::{
+    Kind, hybrid,
+    intern::{Numbers, Texts},
+};
+use crate::{Error, Result, codec::Codec, part::stats::TEXT_BYTES_MAX};
+use arrow::{
+    array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray, StringArray, StringViewArray},
+    datatypes::{
+        DataType, Date32Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType,
+        TimestampNanosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    },
+};
+use bytes::Bytes;
+use parquet::{
+    basic::{BoundaryOrder, Encoding, PageType},
+    bloom_filter::Sbbf,
+    column::{
+        page::{CompressedPage, Page, PageWriter},
+        writer::ColumnCloseResult,
+    },
+    data_type::ByteArray,
+    file::{
+        metadata::{ColumnChunkMetaData, ColumnIndexBuilder, OffsetIndexBuilder, PageEncodingStats},
+        statistics::{Statistics, ValueStatistics},
+        writer::{SerializedPageWriter, TrackedWrite},
+    },
+    schema::types::ColumnDescPtr,
+};
+use std::collections::{HashMap, hash_map::Entry};
+
+/// What a chunk is written with.
+pub struct Options {
+    pub column: ColumnDescPtr,
+    pub codec: Codec,
+    /// The share of false positives of its bloom filter, if it gets one.
+    pub bloom: Option<f64>,
+    /// Rows of a data page.
+    pub page_rows: usize,
+    /// A dictionary of more bytes is not worth it.
+    pub dictionary_bytes: usize,
+}
+
+pub struct Chunk {
+    pub bytes: Bytes,
+    pub close: ColumnCloseResult,
+}
+
+/// The chunk of `arrays`, one after another; they may be plain, views or dictionaries. `None` where it is not for this module.
+pub fn encode(options: &Options, arrays: &[ArrayRef]) -> Result<Option<Chunk>> {
+    let column = &options.column;
+    let kind = arrays.first().and_then(|a| Kind::of(a.data_type()));
+    let Some(kind) = kind.filter(|k| k.physical() == column.physical_type()) else { return Ok(None) };
+    let (nulls, levels) = (arrays.iter().any(|a| a.null_count() > 0), column.max_def_level());
+    if column.max_rep_level() != 0 || levels > 1 || (nulls && levels == 0) || arrays.iter().any(|a| Kind::of(a.data_type()) != Some(kind)) {
+        return Ok(None);
+    }
+    let Some(mut compressor) = Compressor::of(options.codec) else { return Ok(None) };
+    let Some(coded) = Coded::of(arrays, kind, nulls, options.dictionary_bytes)? else { return Ok(None) };
+    let Some(dictionary) = coded.dictionary.plain(kind) else { return Ok(None) };
+    let entries = coded.dictionary.len();
+    let orders = coded.dictionary.orders(kind);
+    let width = hybrid::width_of(u32::try_from(entries.saturating_sub(1)).unwrap_or(u32::MAX));
+
+    let mut sink = TrackedWrite::new(Vec::new());
+    let mut pages = SerializedPageWriter::new(&mut sink);
+    let first = Page::DictionaryPage {
+        buf: compressor.compress(&dictionary)?,
+        num_values: entries as u32,
+        encoding: Encoding::PLAIN,
+        is_sorted: false,
+    };
+    let spec = pages.write_page(CompressedPage::new(first, dictionary.len()))?;
+    let (mut compressed, mut uncompressed) = (spec.compressed_size, spec.uncompressed_size);
+    let data_offset = spec.bytes_written;
+
+    let mut index = PageIndex::new(kind);
+    let (mut page, mut number, mut count) = (Vec::new(), 0, 0);
+    let rows = coded.rows;
+    for from in (0..rows).step_by(options.page_rows.max(1)) {
+        let to = rows.min(from + options.page_rows);
+        let present = coded.present.as_ref().map(|p| &p[from..to]);
+        let values = present.map_or(to - from, |p| p.iter().filter(|p| **p == 1).count());
+        let numbers = &coded.numbers[number..number + values];
+        number += values;
+        page.clear();
+        if levels == 1 {
+            page.extend_from_slice(&[0; 4]);
+            match present {
+                Some(present) => hybrid::encode(present, 1, &mut page),
+                None => hybrid::run(1, to - from, 1, &mut page),
+            }
+            let length = (page.len() - 4) as u32;
+            page[..4].copy_from_slice(&length.to_le_bytes());
+        }
+        page.push(width);
+        hybrid::encode(numbers, width, &mut page);
+        let data = Page::DataPage {
+            buf: compressor.compress(&page)?,
+            num_values: (to - from) as u32,
+            encoding: Encoding::RLE_DICTIONARY,
+            def_level_encoding: Encoding::RLE,
+            rep_level_encoding: Encoding::RLE,
+            statistics: None,
+        };
+        let spec = pages.write_page(CompressedPage::new(data, page.len()))?;
+        compressed += spec.compressed_size;
+        uncompressed += spec.uncompressed_size;
+        count += 1;
+        let text_bytes = coded.dictionary.text_bytes(numbers);
+        index.page((spec.offset, spec.bytes_written), to - from, to - from - values, numbers, (&orders, &coded.dictionary), text_bytes);
+    }
+    pages.close()?;
+    let bytes = Bytes::from(sink.into_inner()?);
+
+    let stats = |page_type, encoding, count| PageEncodingStats { page_type, encoding, count };
+    let mut metadata = ColumnChunkMetaData::builder(column.clone())
+        .set_compression(options.codec.parquet())
+        .set_encodings(vec![Encoding::PLAIN, Encoding::RLE, Encoding::RLE_DICTIONARY])
+        .set_page_encoding_stats(vec![
+            stats(PageType::DICTIONARY_PAGE, Encoding::PLAIN, 1),
+            stats(PageType::DATA_PAGE, Encoding::RLE_DICTIONARY, count),
+        ])
+        .set_num_values(rows as i64)
+        .set_total_compressed_size(compressed as i64)
+        .set_total_uncompressed_size(uncompressed as i64)
+        .set_dictionary_page_offset(Some(0))
+        .set_data_page_offset(data_offset as i64)
+        .set_statistics(index.statistics(&coded.dictionary, rows - coded.numbers.len()));
+    if kind == Kind::Text {
+        metadata = metadata.set_unencoded_byte_array_data_bytes(coded.dictionary.text_bytes(&coded.numbers));
+    }
+    let bloom_filter = options.bloom.map(|fpp| coded.dictionary.bloom(fpp)).transpose()?.flatten();
+    let (column_index, offset_index) = index.finish()?;
+    let close = ColumnCloseResult {
+        bytes_written: bytes.len() as u64,
+        rows_written: rows as u64,
+        metadata: metadata.build()?,
+        bloom_filter,
+        column_index,
+        offset_index: Some(offset_index),
+    };
+    Ok(Some(Chunk { bytes, close }))
+}
+
+/// Values as numbers of a dictionary.
+struct Coded {
+    rows: usize,
+    /// Of the rows that have a value.
+    numbers: Vec<u32>,
+    /// 1 for a row with a value, 0 for NULL; `None` where no row is NULL.
+    present: Option<Vec<u32>>,
+    dictionary: Dictionary,
+}
+
+enum Dictionary {
+    Numbers(Numbers),
+    Texts(Texts),
+}
+
+impl Coded {
+    /// `None` where the dictionary grows beyond `limit` bytes.
+    fn of(arrays: &[ArrayRef], kind: Kind, nulls: bool, limit: usize) -> Result<Option<Self>> {
+        let rows = arrays.iter().map(|a| a.len()).sum();
+        let dictionary = match kind {
+            Kind::Text => Dictionary::Texts(Texts::new()),
+            _ => Dictionary::Numbers(Numbers::new()),
+        };
+        let mut coded = Self { rows, numbers: Vec::with_capacity(rows), present: nulls.then(|| Vec::with_capacity(rows)), dictionary };
+        // Slices of one dictionary are translated with one table, by where its values lie.
+        let mut tables: HashMap<*const u8, Table> = HashMap::new();
+        for array in arrays {
+            if let Some(present) = &mut coded.present {
+                match array.nulls() {
+                    Some(n) => present.extend(n.iter().map(u32::from)),
+                    None => present.extend(std::iter::repeat_n(1, array.len())),
+                }
+            }
+            match array.as_any_dictionary_opt() {
+                Some(dictionary) => {
+                    let values = dictionary.values();
+                    if values.null_count() > 0 {
+                        return Ok(None);
+                    }
+                    let table = match tables.entry(std::sync::Arc::as_ptr(values).cast()) {
+                        Entry::Occupied(known) => known.into_mut(),
+                        Entry::Vacant(new) => new.insert(Table::of(values, kind)?),
+                    };
+                    table.translate(dictionary.keys().as_primitive(), &mut coded.dictionary, &mut coded.numbers)?;
+                }
+                None => match &mut coded.dictionary {
+                    Dictionary::Texts(texts) => push_texts(array, texts, &mut coded.numbers)?,
+                    Dictionary::Numbers(numbers) => {
+                        let out = &mut coded.numbers;
+                        each_bits(array, kind, |bits| out.push(numbers.number(bits)))?;
+                    }
+                },
+            }
+            let bytes = match &coded.dictionary {
+                Dictionary::Numbers(n) => n.values.len() * kind.width(),
+                Dictionary::Texts(t) => t.bytes() + 4 * t.len(),
+            };
+            if bytes > limit {
+                return Ok(None);
+            }
+        }
+        Ok(Some(coded))
+    }
+}
+
+/// A source's dictionary, and what its values are numbered here: not yet, until a row has them.
+struct Table {
+    values: Values,
+    numbers: Vec<u32>,
+}
+
+enum Values {
+    Bits(Vec<u64>),
+    Views(StringViewArray),
+    Strings(StringArray),
+}
+
+const UNKNOWN: u32 = u32::MAX;
+
+impl Table {
+    fn of(values: &ArrayRef, kind: Kind) -> Result<Self> {
+        let numbers = vec![UNKNOWN; values.len()];
+        let values = match (values.as_string_view_opt(), values.as_string_opt::<i32>()) {
+            (Some(views), _) => Values::Views(views.clone()),
+            (_, Some(strings)) => Values::Strings(strings.clone()),
+            _ => {
+                let mut bits = Vec::with_capacity(values.len());
+                each_bits(values, kind, |b| bits.push(b))?;
+                Values::Bits(bits)
+            }
+        };
+        Ok(Self { values, numbers })
+    }
+
+    fn translate(&mut self, keys: &PrimitiveArray<Int32Type>, to: &mut Dictionary, out: &mut Vec<u32>) -> Result<()> {
+        let mut strays = false;
+        let mut number = |key: i32| match self.numbers.get_mut(key as usize) {
+            Some(known) if *known != UNKNOWN => *known,
+            Some(unknown) => {
+                let key = key as usize;
+                *unknown = match (&self.values, &mut *to) {
+                    (Values::Bits(bits), Dictionary::Numbers(numbers)) => numbers.number(bits[key]),
+                    (Values::Views(texts), Dictionary::Texts(to)) => to.number(texts.value(key).as_bytes()),
+                    (Values::Strings(texts), Dictionary::Texts(to)) => to.number(texts.value(key).as_bytes()),
+                    _ => 0,
+                };
+                *unknown
+            }
+            None => {
+                strays = true;
+                0
+            }
+        };
+        match keys.nulls() {
+            None => out.extend(keys.values().iter().map(|k| number(*k))),
+            Some(nulls) => out.extend(nulls.valid_indices().map(|i| number(keys.value(i)))),
+        }
+        match strays {
+            false => Ok(()),
+            true => Err(Error::corrupt("a dictionary lacks a value that rows have")),
+        }
+    }
+}
+
+fn push_texts(array: &ArrayRef, texts: &mut Texts, out: &mut Vec<u32>) -> Result<()> {
+    if let Some(array) = array.as_string_view_opt() {
+        // Equal views of one array are equal texts: a run is looked up once.
+        let mut last: Option<(u128, u32)> = None;
+        for (i, view) in array.views().iter().enumerate() {
+            if array.is_null(i) {
+                continue;
+            }
+            let number = match last {
+                Some((seen, number)) if seen == *view => number,
+                _ => texts.number(array.value(i).as_bytes()),
+            };
+            last = Some((*view, number));
+            out.push(number);
+        }
+        return Ok(());
+    }
+    let array = array.as_string_opt::<i32>().ok_or_else(|| Error::internal("a text column of another type"))?;
+    out.extend((0..array.len()).filter(|i| array.is_valid(*i)).map(|i| texts.number(array.value(i).as_bytes())));
+    Ok(())
+}
+
+/// The bits of each value that is not NULL.
+fn each_bits(array: &ArrayRef, kind: Kind, mut take: impl FnMut(u64)) -> Result<()> {
+    macro_rules! each {
+        ($t:ty, $bits:expr) => {
+            each_of::<$t>(array, $bits, &mut take)
+        };
+    }
+    match array.data_type() {
+        DataType::Int8 => each!(Int8Type, |v| i64::from(v) as u64),
+        DataType::Int16 => each!(Int16Type, |v| i64::from(v) as u64),
+        DataType::Int32 => each!(Int32Type, |v| i64::from(v) as u64),
+        DataType::Date32 => each!(Date32Type, |v| i64::from(v) as u64),
+        DataType::Int64 => each!(Int64Type, |v| v as u64),
+        DataType::Timestamp(TimeUnit::Microsecond, _) => each!(TimestampMicrosecondType, |v| v as u64),
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => each!(TimestampNanosecondType, |v| v as u64),
+        DataType::UInt8 => each!(UInt8Type, u64::from),
+        DataType::UInt16 => each!(UInt16Type, u64::from),
+        DataType::UInt32 => each!(UInt32Type, u64::from),
+        DataType::UInt64 => each!(UInt64Type, |v| v),
+        DataType::Float32 => each!(Float32Type, |v: f32| u64::from(v.to_bits())),
+        DataType::Float64 => each!(Float64Type, f64::to_bits),
+        other => return Err(Error::internal(format!("{other} is not {kind:?}"))),
+    }
+    Ok(())
+}
+
+fn each_of<T: ArrowPrimitiveType>(array: &ArrayRef, bits: impl Fn(T::Native) -> u64, take: &mut impl FnMut(u64)) {
+    let array = array.as_primitive::<T>();
+    match array.nulls() {
+        None => array.values().iter().for_each(|v| take(bits(*v))),
+        Some(nulls) => nulls.valid_indices().for_each(|i| take(bits(array.value(i)))),
+    }
+}
+
+/// What stands for a NaN among orders: it is in no bounds.
+const UNORDERED: u64 = u64::MAX;
+
+/// A number that rises with the value; `UNORDERED` for a NaN.
+fn order(bits: u64, kind: Kind) -> u64 {
+    const SIGN: u64 = 1 << 63;
+    match kind {
+        Kind::Int32 | Kind::Int64 => bits ^ SIGN,
+        Kind::Float32 => order(f64::from(f32::from_bits(bits as u32)).to_bits(), Kind::Float64),
+        Kind::Float64 if f64::from_bits(bits).is_nan() => UNORDERED,
+        // Both zeros.
+        Kind::Float64 if bits << 1 == 0 => SIGN,
+        Kind::Float64 if bits & SIGN != 0 => !bits,
+        Kind::Float64 => bits | SIGN,
+        _ => bits,
+    }
+}
+
+impl Dictionary {
+    fn len(&self) -> usize {
+        match self {
+            Self::Numbers(n) => n.values.len(),
+            Self::Texts(t) => t.len(),
+        }
+    }
+
+    /// The dictionary page's values. `None` with a text too long for exact bounds.
+    fn plain(&self, kind: Kind) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        match self {
+            Self::Numbers(n) if kind.width() == 4 => n.values.iter().for_each(|v| out.extend_from_slice(&(*v as u32).to_le_bytes())),
+            Self::Numbers(n) => n.values.iter().for_each(|v| out.extend_from_slice(&v.to_le_bytes())),
+            Self::Texts(t) => {
+                for text in (0..t.len()).map(|i| t.get(i)) {
+                    if text.len() > TEXT_BYTES_MAX {
+                        return None;
+                    }
+                    out.extend_from_slice(&(text.len() as u32).to_le_bytes());
+                    out.extend_from_slice(text);
+                }
+            }
+        }
+        Some(out)
+    }
+
+    fn orders(&self, kind: Kind) -> Vec<u64> {
+        match self {
+            Self::Numbers(n) => n.values.iter().map(|v| order(*v, kind)).collect(),
+            Self::Texts(t) => {
+                let mut sorted: Vec<usize> = (0..t.len()).collect();
+                sorted.sort_unstable_by_key(|i| t.get(*i));
+                let mut orders = vec![0; t.len()];
+                for (rank, i) in sorted.into_iter().enumerate() {
+                    orders[i] = rank as u64;
+                }
+                orders
+            }
+        }
+    }
+
+    /// A value as Parquet's statistics write it.
+    fn bytes(&self, number: u32, kind: Kind) -> Vec<u8> {
+        match self {
+            Self::Numbers(n) => n.values[number as usize].to_le_bytes()[..kind.width()].to_vec(),
+            Self::Texts(t) => t.get(number as usize).to_vec(),
+        }
+    }
+
+    /// Of the texts that `numbers` stand for; `None` for what is no text.
+    fn text_bytes(&self, numbers: &[u32]) -> Option<i64> {
+        match self {
+            Self::Numbers(_) => None,
+            Self::Texts(t) => Some(numbers.iter().map(|n| t.get(*n as usize).len() as i64).sum()),
+        }
+    }
+
+    fn bloom(&self, fpp: f64) -> Result<Option<Sbbf>> {
+        let Self::Texts(t) = self else { return Ok(None) };
+        let mut filter = Sbbf::new_with_ndv_fpp(t.len().max(1) as u64, fpp)?;
+        (0..t.len()).for_each(|i| filter.insert(t.get(i)));
+        Ok(Some(filter))
+    }
+}
+
+/// Bounds and places of the pages.
+struct PageIndex {
+    kind: Kind,
+    columns: ColumnIndexBuilder,
+    offsets: OffsetIndexBuilder,
+    /// The numbers and orders of the least and the greatest value of all pages.
+    bounds: Option<((u64, u32), (u64, u32))>,
+    /// Orders of the last page's bounds that had any.
+    last: Option<(u64, u64)>,
+    ascending: bool,
+    descending: bool,
+}
+
+impl PageIndex {
+    fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            columns: ColumnIndexBuilder::new(kind.physical()),
+            offsets: OffsetIndexBuilder::new(),
+            bounds: None,
+            last: None,
+            ascending: true,
+            descending: true,
+        }
+    }
+
+    fn page(
+        &mut self,
+        (offset, bytes): (u64, u64),
+        rows: usize,
+        nulls: usize,
+        numbers: &[u32],
+        (orders, dictionary): (&[u64], &Dictionary),
+        text_bytes: Option<i64>,
+    ) {
+        self.offsets.append_offset_and_size(offset as i64, i32::try_from(bytes).unwrap_or(i32::MAX));
+        self.offsets.append_row_count(rows as i64);
+        self.offsets.append_unencoded_byte_array_data_bytes(text_bytes);
+        if numbers.is_empty() {
+            self.columns.append(true, Vec::new(), Vec::new(), nulls as i64);
+            return;
+        }
+        let floats = matches!(self.kind, Kind::Float32 | Kind::Float64);
+        let (mut min, mut max) = ((u64::MAX, u32::MAX), (0, u32::MAX));
+        for number in numbers {
+            let order = orders[*number as usize];
+            if floats && order == UNORDERED {
+                continue;
+            }
+            if order < min.0 || min.1 == u32::MAX {
+                min = (order, *number);
+            }
+            if order > max.0 || max.1 == u32::MAX {
+                max = (order, *number);
+            }
+        }
+        // Only NaNs: the format has no bounds for such a page, and then no index of the chunk.
+        if min.1 == u32::MAX {
+            self.columns.to_invalid();
+            return;
+        }
+        if self.columns.valid() {
+            let (least, greatest) = (self.bound(dictionary, min.1, true), self.bound(dictionary, max.1, false));
+            self.columns.append(false, least, greatest, nulls as i64);
+        }
+        if let Some((last_min, last_max)) = self.last {
+            self.ascending &= last_min <= min.0 && last_max <= max.0;
+            self.descending &= last_min >= min.0 && last_max >= max.0;
+        }
+        self.last = Some((min.0, max.0));
+        self.bounds = Some(match self.bounds {
+            None => (min, max),
+            Some((least, greatest)) => (least.min(min), if max.0 > greatest.0 { max } else { greatest }),
+        });
+    }
+
+    /// A bound's bytes. A zero is the lesser one as a minimum and the greater one as a maximum, since both compare equal.
+    fn bound(&self, dictionary: &Dictionary, number: u32, min: bool) -> Vec<u8> {
+        let bytes = dictionary.bytes(number, self.kind);
+        match self.kind {
+            Kind::Float64 if f64::from_le_bytes(bytes.as_slice().try_into().unwrap_or_default()) == 0.0 => {
+                (if min { -0.0f64 } else { 0.0 }).to_le_bytes().to_vec()
+            }
+            Kind::Float32 if f32::from_le_bytes(bytes.as_slice().try_into().unwrap_or_default()) == 0.0 => {
+                (if min { -0.0f32 } else { 0.0 }).to_le_bytes().to_vec()
+            }
+            _ => bytes,
+        }
+    }
+
+    fn statistics(&self, dictionary: &Dictionary, nulls: usize) -> Statistics {
+        let bounds = self.bounds.map(|((_, min), (_, max))| (self.bound(dictionary, min, true), self.bound(dictionary, max, false)));
+        let nulls = Some(nulls as u64);
+        macro_rules! of {
+            ($t:ty, $variant:ident) => {{
+                let value = |b: &Vec<u8>| <$t>::from_le_bytes(b.as_slice().try_into().unwrap_or_default());
+                let (min, max) = (bounds.as_ref().map(|b| value(&b.0)), bounds.as_ref().map(|b| value(&b.1)));
+                let stats = ValueStatistics::new(min, max, None, nulls, false);
+                // Signed order is what readers of the old fields assume.
+                let signed = !matches!(self.kind, Kind::UInt32 | Kind::UInt64);
+                Statistics::$variant(stats.with_backwards_compatible_min_max(signed))
+            }};
+        }
+        match self.kind {
+            Kind::Int32 | Kind::UInt32 => of!(i32, Int32),
+            Kind::Int64 | Kind::UInt64 => of!(i64, Int64),
+            Kind::Float32 => of!(f32, Float),
+            Kind::Float64 => of!(f64, Double),
+            Kind::Text => {
+                let (min, max) = bounds.map_or((None, None), |(a, b)| (Some(ByteArray::from(a)), Some(ByteArray::from(b))));
+                let exact = min.is_some();
+                Statistics::ByteArray(ValueStatistics::new(min, max, None, nulls, false).with_min_is_exact(exact).with_max_is_exact(exact))
+            }
+        }
+    }
+
+    fn finish(
+        mut self,
+    ) -> Result<(
+        Option<parquet::file::page_index::column_index::ColumnIndexMetaData>,
+        parquet::file::page_index::offset_index::OffsetIndexMetaData,
+    )> {
+        self.columns.set_boundary_order(match (self.ascending, self.descending) {
+            (true, _) => BoundaryOrder::ASCENDING,
+            (_, true) => BoundaryOrder::DESCENDING,
+            _ => BoundaryOrder::UNORDERED,
+        });
+        let columns = if self.columns.valid() { Some(self.columns.build()?) } else { None };
+        Ok((columns, self.offsets.build()))
+    }
+}
+
+/// The codecs whose blocks are pages as they are.
+enum Compressor {
+    None,
+    Lz4,
+    Zstd(Box<zstd::bulk::Compressor<'static>>),
+}
+
+impl Compressor {
+    fn of(codec: Codec) -> Option<Self> {
+        match codec {
+            Codec::None => Some(Self::None),
+            Codec::Lz4 => Some(Self::Lz4),
+            Codec::Zstd(level) => zstd::bulk::Compressor::new(i32::from(level)).ok().map(|c| Self::Zstd(Box::new(c))),
+            _ => None,
+        }
+    }
+
+    fn compress(&mut self, page: &[u8]) -> Result<Bytes> {
+        Ok(match self {
+            Self::None => Bytes::copy_from_slice(page),
+            Self::Lz4 => lz4_flex::block::compress(page).into(),
+            Self::Zstd(c) => c.compress(page).map_err(|e| Error::internal(format!("zstd: {e}")))?.into(),
+        })
+    }
+}

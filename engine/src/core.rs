@@ -51,6 +51,8 @@ pub struct Core {
     pub dir: Option<Arc<DataDir>>,
     /// Room on the default disk, and which running rewrite reserved how much of it; `None` where nobody can tell.
     pub space: Option<Arc<Space>>,
+    /// One move of log rows into their streams at a time.
+    pub moving: tokio::sync::Mutex<()>,
     /// One flush of a stream at a time.
     pub flushing: Mutex<HashMap<StreamId, Arc<tokio::sync::Mutex<()>>>>,
 }

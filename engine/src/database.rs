@@ -5,14 +5,7 @@ use crate::{
     observe::{Explained, RunningJob},
     read::ReadView,
 };
-use ebb_storage::{
-    Clock, Result, Timestamp,
-    ids::StreamId,
-    manifest::{
-        Manifest,
-        edit::{LifecycleLogRow, PartLogRow},
-    },
-};
+use ebb_storage::{Clock, Result, Timestamp, ids::StreamId, manifest::Manifest};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -77,16 +70,6 @@ impl Engine {
 
     pub fn running(&self) -> Vec<RunningJob> {
         self.core.jobs.running()
-    }
-
-    /// Oldest first.
-    pub fn part_log(&self) -> Vec<PartLogRow> {
-        self.core.live.read().manifest.part_log.iter().map(|r| r.as_ref().clone()).collect()
-    }
-
-    /// Oldest first.
-    pub fn lifecycle_log(&self) -> Vec<LifecycleLogRow> {
-        self.core.live.read().manifest.lifecycle_log.iter().map(|r| r.as_ref().clone()).collect()
     }
 }
 

@@ -13,7 +13,7 @@ use ebb_storage::{
     Error, ErrorKind, Result,
     ids::{ColumnId, SchemaVersion, Sn, StreamId},
     manifest::{Edit, Expect, Manifest},
-    stream_def::{SettingValue, StreamDef},
+    stream_def::{SYSTEM_DATABASE, SettingValue, StreamDef},
     verb::Verb,
 };
 use std::sync::Arc;
@@ -76,6 +76,7 @@ impl Engine {
     /// # Errors
     /// `NotFound` without the database, `Conflict` where the name is taken (with `if_not_exists` the existing stream's id).
     pub async fn create_stream(&self, def: StreamDef, if_not_exists: bool) -> Result<StreamId> {
+        not_system(&def.database)?;
         // Expressions that do not compile are refused before anything is written.
         Compiled::new(&Arc::new(def.clone()), &self.core.server(), self.core.options.compiler.as_ref())?;
         let name = def.full_name();
@@ -115,6 +116,7 @@ impl Engine {
     ) -> Result<Arc<StreamDef>> {
         for _ in 0..limits::ALTER_ATTEMPTS {
             let old = self.core.stream(stream)?.def.clone();
+            not_system(&old.database)?;
             let mut new = change(&old)?;
             new.id = old.id;
             new.created_at = old.created_at;
@@ -146,8 +148,10 @@ impl Engine {
     }
 
     pub async fn rename_stream(&self, stream: StreamId, database: &str, name: &str) -> Result<()> {
+        not_system(database)?;
         let edits = |m: &Manifest, _| {
             let state = m.stream(stream).ok_or_else(|| Error::not_found(format!("stream {stream} does not exist (any more)")))?;
+            not_system(&state.def.database)?;
             let def = StreamDef { database: database.to_owned(), name: name.to_owned(), ..state.def.as_ref().clone() };
             Ok(vec![Edit::AlterStream(Box::new(def))])
         };
@@ -157,7 +161,7 @@ impl Engine {
     }
 
     pub async fn drop_stream(&self, stream: StreamId) -> Result<()> {
-        self.core.stream(stream)?;
+        not_system(&self.core.stream(stream)?.def.database)?;
         let publish = |m: &Arc<Manifest>| {
             self.core.live.publish(|live| {
                 live.manifest = m.clone();
@@ -183,6 +187,7 @@ impl Engine {
     /// `NotFound` without the stream.
     pub async fn truncate(&self, stream: StreamId) -> Result<Sn> {
         let state = self.core.stream(stream)?;
+        not_system(&state.def.database)?;
         let record = NewRecord {
             stream,
             verb: Verb::Truncate,
@@ -212,6 +217,15 @@ fn shape_changed(old: &StreamDef, new: &StreamDef) -> bool {
     let shape =
         |d: &StreamDef| d.columns.iter().map(|c| (c.id, c.name.clone(), c.ty.clone(), c.nullable, c.default.clone())).collect::<Vec<_>>();
     shape(old) != shape(new)
+}
+
+/// # Errors
+/// `Invalid` for the database whose streams are Ebb's own.
+pub(crate) fn not_system(database: &str) -> Result<()> {
+    match database == SYSTEM_DATABASE {
+        true => Err(Error::invalid("streams of the database 'system' are Ebb's own: they can be read, not changed")),
+        false => Ok(()),
+    }
 }
 
 /// These streams go, and the log need not keep their records.

@@ -57,7 +57,7 @@ pub async fn check(dir: &Path) -> Result<Report> {
     let applied = inspected.manifest.as_ref().map_or(first_of(log.as_ref())?, |m| m.applied_lsn);
     look_at_log(&mut report, log.as_ref(), &database, applied)?;
     let Some(manifest) = inspected.manifest else { return Ok(report) };
-    report.streams = manifest.streams().count();
+    report.streams = manifest.user_streams().count();
     let live = match open::replay(&manifest, log, &database).await {
         Ok((live, _, _)) => live,
         Err(e) => {

@@ -17,6 +17,7 @@ use crate::{
     },
     job::registry::Jobs,
     live::{Live, LiveCell},
+    logs,
     stream::CompiledCache,
 };
 use ebb_storage::{
@@ -126,9 +127,11 @@ impl Engine {
             last_error: Mutex::default(),
             dir,
             space,
+            moving: tokio::sync::Mutex::default(),
             flushing: Mutex::default(),
         });
         sweep_orphans(&core).await?;
+        logs::streams::ensure(&core).await?;
         core.appender.trim(&core);
         Ok(Engine::begin(core))
     }

@@ -84,8 +84,9 @@ impl ReadView {
         &self.live.manifest
     }
 
+    /// Those that people made.
     pub fn streams(&self) -> impl Iterator<Item = &Arc<StreamState>> {
-        self.live.manifest.streams()
+        self.live.manifest.user_streams()
     }
 
     pub fn stream(&self, id: StreamId) -> Option<StreamView> {

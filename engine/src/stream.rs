@@ -2,7 +2,7 @@
 
 use crate::{
     expr::{ExprCompiler, RowExpr},
-    limits,
+    limits, logs,
     settings::{ServerSettings, StreamSettings},
 };
 use arrow::{
@@ -40,6 +40,7 @@ pub struct CompiledRule {
 
 impl Compiled {
     pub fn new(def: &Arc<StreamDef>, server: &ServerSettings, compiler: &dyn ExprCompiler) -> Result<Self> {
+        let compiler = if def.is_internal() { &logs::streams::Own } else { compiler };
         let all = |texts: &[String]| texts.iter().map(|t| compiler.compile(t, def)).collect::<Result<Vec<_>>>();
         let rule = |rule: &Rule| {
             let only = match &rule.action {

@@ -146,18 +146,27 @@ pub fn share_of(rows: &RecordBatch, share: Option<&UInt32Array>) -> Result<Recor
     Ok(RecordBatch::try_new_with_options(rows.schema(), columns, &options)?)
 }
 
-/// Writes a new part on the default disk: `fill` pushes its rows, in order, on a thread that may be busy. `None` without rows.
-///
-/// # Errors
-/// What `fill` says; `Full` where the disk is, naming it.
+/// Writes a new part: [`write_as`] with an id of its own.
 pub async fn write<T: Send + 'static>(
     core: &Core,
     stream: StreamId,
     options: WriteOptions,
     fill: impl FnOnce(&mut Encoder) -> Result<T> + Send + 'static,
 ) -> Result<(Option<Written>, T)> {
+    write_as(core, (stream, core.next_part()?), options, fill).await
+}
+
+/// Writes a new part on the default disk: `fill` pushes its rows, in order, on a thread that may be busy. `None` without rows.
+///
+/// # Errors
+/// What `fill` says; `Full` where the disk is, naming it.
+pub async fn write_as<T: Send + 'static>(
+    core: &Core,
+    (stream, id): (StreamId, PartId),
+    options: WriteOptions,
+    fill: impl FnOnce(&mut Encoder) -> Result<T> + Send + 'static,
+) -> Result<(Option<Written>, T)> {
     let disk = core.disks.disk(ebb_storage::ids::DiskId::DEFAULT)?;
-    let id = core.next_part()?;
     let guard = core.inflight.register(stream, id);
     let generation = Generation(1);
     let key = core.disks.key(stream, id, generation);
@@ -210,14 +219,19 @@ pub fn stamped(meta: &PartMeta, sn: Sn) -> PartMeta {
 
 /// `<partition>_<min_sn>_<max_sn>_<level>_<id in base 36>`
 fn name_of(meta: &PartMeta) -> String {
+    name(&meta.partition, (meta.min_sn(), meta.max_sn()), meta.level, meta.id)
+}
+
+/// The name of a part of these.
+pub fn name(partition: &str, (min_sn, max_sn): (Sn, Sn), level: u32, id: PartId) -> String {
     const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
-    let (mut n, mut digits) = (meta.id.0, Vec::new());
+    let (mut n, mut digits) = (id.0, Vec::new());
     while n > 0 || digits.is_empty() {
         digits.push(char::from(DIGITS[(n % 36) as usize]));
         n /= 36;
     }
     let id: String = digits.into_iter().rev().collect();
-    format!("{}_{}_{}_{}_{id}", meta.partition, meta.min_sn(), meta.max_sn(), meta.level)
+    format!("{partition}_{min_sn}_{max_sn}_{level}_{id}")
 }
 
 /// One origin for rows of main whose sns lie between these.

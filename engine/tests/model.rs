@@ -158,7 +158,7 @@ impl World {
     async fn step(&mut self, e: &Engine) -> (Result<()>, Open) {
         let at = self.stream();
         let id = self.streams[at].id;
-        match self.dice.below(16) {
+        match self.dice.below(17) {
             0..=3 => {
                 let rows = self.new_rows();
                 let key = (self.dice.below(3) == 0).then(|| format!("k{}", self.next_v));
@@ -258,6 +258,10 @@ impl World {
                 let now = self.now;
                 self.streams.iter_mut().for_each(|s| s.mark(now));
                 (Ok(()), Open::Nothing)
+            }
+            15 => {
+                self.told.push("checkpoint".to_owned());
+                (e.checkpoint().await, Open::Nothing)
             }
             14 => {
                 self.told.push("settle".to_owned());

@@ -115,15 +115,15 @@ async fn due_rows_leave_whole_parts_are_dropped_unread_and_what_is_left_is_quiet
     assert_eq!(values(&e, s).await, [1, 2, 3], "nothing leaves before a job runs");
     e.settle(None).await.unwrap();
     assert_eq!(values(&e, s).await, [2, 3]);
-    let log = e.part_log().len();
+    let log = e.part_log().await.unwrap().len();
     e.settle(None).await.unwrap();
-    assert_eq!(e.part_log().len(), log, "an idle cycle writes nothing");
+    assert_eq!(e.part_log().await.unwrap().len(), log, "an idle cycle writes nothing");
     e.advance_clock(Interval::days(40)).unwrap();
     e.settle(None).await.unwrap();
     assert_eq!(values(&e, s).await, [] as [i64; 0]);
     assert_eq!((parts(&e, s), files(dir.path())), (0, 0));
-    assert!(e.part_log().iter().any(|r| r.event == PartEvent::DropPart && r.rows_read == 0));
-    assert!(e.lifecycle_log().iter().any(|r| r.rows_before > r.rows_after && r.rule.contains("10 days")));
+    assert!(e.part_log().await.unwrap().iter().any(|r| r.event == PartEvent::DropPart && r.rows_read == 0));
+    assert!(e.lifecycle_log().await.unwrap().iter().any(|r| r.rows_before > r.rows_after && r.rule.contains("10 days")));
     assert_eq!(e.insert(s, vec![rows(&[("a", at(60), 9)])], v1()).await.unwrap().sn.0, 2, "sns go on");
 }
 
@@ -140,12 +140,12 @@ async fn two_rules_of_one_time_take_only_their_own_rows_and_survivors_are_not_re
     e.advance_clock(Interval::days(1)).unwrap();
     e.settle(None).await.unwrap();
     assert_eq!(values(&e, s).await, [3]);
-    let log = e.part_log().len();
+    let log = e.part_log().await.unwrap().len();
     for _ in 0..5 {
         e.advance_clock(Interval::days(1)).unwrap();
         e.settle(None).await.unwrap();
     }
-    assert_eq!(e.part_log().len(), log);
+    assert_eq!(e.part_log().await.unwrap().len(), log);
 }
 
 /// proves T4

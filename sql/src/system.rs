@@ -1,13 +1,12 @@
 //! The database `system`: what Ebb knows of itself, as tables. One file for each table.
 //!
 //! Rows are made when a query reads them, from the query's own cut where the cut has them. A new table is a file and a line of
-//! `TABLES`; it must never write, wait or open a part.
+//! `TABLES`; it must never write, wait or open a part. The two logs are streams: see `logs`.
 
 mod columns;
 mod disks;
-mod lifecycle_log;
+mod logs;
 mod merges;
-mod part_log;
 mod parts;
 mod settings;
 mod sheet;
@@ -36,13 +35,11 @@ macro_rules! entry {
     };
 }
 
-/// In the order of the alphabet, as `NAMES`.
-static TABLES: [Entry; 10] = [
+/// In the order of the alphabet; the two logs are streams.
+static TABLES: [Entry; 8] = [
     entry!(columns),
     entry!(disks),
-    entry!(lifecycle_log),
     entry!(merges),
-    entry!(part_log),
     entry!(parts),
     entry!(settings),
     entry!(storage_policies),
@@ -56,6 +53,9 @@ pub const NAMES: &[&str] =
 
 /// The table of that name over `cut`.
 pub(crate) fn table(name: &str, shared: &Arc<Shared>, cut: &Cut) -> Option<datafusion::error::Result<Arc<dyn TableProvider>>> {
+    if let Some(log) = logs::table(name, shared, cut) {
+        return Some(log);
+    }
     let entry = TABLES.iter().find(|t| t.name == name)?;
     Some(Ok(Arc::new(table::SystemTable { entry, shared: shared.clone(), cut: cut.clone() })))
 }

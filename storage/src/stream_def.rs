@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, collections::HashMap, sync::Arc};
 
 pub const TP_TIME: &str = "_tp_time";
+/// Its streams are Ebb's own: nobody else makes, changes or writes them.
+pub const SYSTEM_DATABASE: &str = "system";
 pub const TP_SN: &str = "_tp_sn";
 /// Key of the field metadata that carries a column's canonical SQL type.
 pub const TYPE_META_KEY: &str = "ebb.type";
@@ -139,6 +141,11 @@ impl StreamDef {
         fields.push(tp_time_field());
         fields.push(tp_sn_field());
         Arc::new(Schema::new(fields))
+    }
+
+    /// Whether Ebb keeps it for itself.
+    pub fn is_internal(&self) -> bool {
+        self.database == SYSTEM_DATABASE
     }
 
     /// `database.name`, as messages name the stream.

@@ -76,13 +76,13 @@ pub async fn flush(core: &Core, stream: StreamId) -> Result<bool> {
             edits.push(Edit::SetLineage { stream, branch: BranchId::MAIN, lineage: main_after(at) });
             for part in state.parts.values().filter(|p| p.max_sn() <= at) {
                 edits.push(Edit::RemovePart { stream, part: part.id, why: RemoveReason::Statement });
-                edits.push(row(PartEvent::DropPart, part, "truncate"));
+                edits.extend(row(PartEvent::DropPart, part, "truncate"));
             }
         }
         edits.push(Edit::Apply { stream, sn: upto, records });
         edits.push(Edit::LogApplied { lsn: core.appender.applied_once(core, &[(stream, upto)]) });
         for part in metas {
-            edits.push(row(PartEvent::NewPart, &part, if part.sn_in_meta { "insert" } else { "flush" }));
+            edits.extend(row(PartEvent::NewPart, &part, if part.sn_in_meta { "insert" } else { "flush" }));
             edits.push(Edit::AddPart(Box::new(part)));
         }
         Ok(edits)

@@ -76,8 +76,9 @@ impl Engine {
     }
 }
 
-/// The stream's expressions, if it still has the columns that the rows were made for.
+/// The stream's expressions, if it may be written and still has the columns that the rows were made for.
 pub(crate) fn current(core: &Core, state: &StreamState, version: SchemaVersion) -> Result<Arc<Compiled>> {
+    crate::ddl::not_system(&state.def.database)?;
     if state.def.schema_version != version {
         return Err(Error::conflict(format!("the columns of {} changed meanwhile: try again", state.def.full_name())));
     }

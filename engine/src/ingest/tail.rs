@@ -77,6 +77,9 @@ impl Tail {
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
+    pub fn newest(&self) -> Option<&RecordInfo> {
+        self.records.last().map(|r| &r.0)
+    }
     /// When its oldest record was written.
     pub fn oldest_at(&self) -> Option<Timestamp> {
         self.records.first().map(|r| r.0.time)

@@ -38,10 +38,10 @@ pub async fn run(core: &Core, plan: &Plan) -> Result<()> {
             let rule = rule.ok_or_else(|| Error::conflict(format!("I5: not every row of part {} is due", meta.name)))?;
             edits.push(Edit::RemovePart { stream, part: *part, why: RemoveReason::Rule });
             let told = Told { reason: format!("every row is due by {}", rule.rule), ..Told::default() };
-            edits.push(part_row(core, state, time, PartEvent::DropPart, meta, told));
+            edits.extend(part_row(core, state, time, PartEvent::DropPart, meta, told));
             let reason = "every row is due".to_owned();
             let taken = Taken { rule, action: "drop", part: meta, rows_after: 0, bytes_after: 0, duration_ms: 0, reason };
-            edits.push(rule_row(state, time, taken));
+            edits.extend(rule_row(state, time, taken));
         }
         Ok(edits)
     };

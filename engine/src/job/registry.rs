@@ -42,6 +42,8 @@ pub struct Running {
     database: String,
     stream: String,
     parts: Vec<String>,
+    /// The part that is being written; of a prune of several parts one after the other.
+    result: Mutex<String>,
     /// Rows in the sources.
     rows: u64,
     since: Stopwatch,
@@ -79,6 +81,7 @@ impl Jobs {
             database: stream.def.database.clone(),
             stream: stream.def.name.clone(),
             parts: metas.iter().map(|m| m.name.clone()).collect(),
+            result: Mutex::default(),
             rows: metas.iter().map(|m| m.rows).sum(),
             since: Stopwatch::start(),
             rows_read: AtomicU64::new(0),
@@ -159,6 +162,10 @@ impl Jobs {
 }
 
 impl Running {
+    pub fn writes(&self, name: String) {
+        *self.result.lock() = name;
+    }
+
     fn shown(&self) -> RunningJob {
         let n = |a: &AtomicU64| a.load(Ordering::Relaxed);
         RunningJob {
@@ -167,7 +174,7 @@ impl Running {
             stream: self.stream.clone(),
             kind: self.plan.kind(),
             parts: self.parts.clone(),
-            result_part: String::new(),
+            result_part: self.result.lock().clone(),
             elapsed: self.since.elapsed(),
             progress: n(&self.rows_read) as f64 / self.rows.max(1) as f64,
             rows_read: n(&self.rows_read),

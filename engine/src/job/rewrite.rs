@@ -122,13 +122,13 @@ async fn commit(core: &Core, plan: &Plan, compiled: &Compiled, outputs: &[Output
             let bytes_after = o.stored.as_ref().map_or(0, |s| s.meta.placement.bytes);
             match &o.stored {
                 Some(stored) => {
-                    edits.push(part_row(core, state, time, event, &stored.meta, told));
+                    edits.extend(part_row(core, state, time, event, &stored.meta, told));
                     edits.push(Edit::AddPart(Box::new(stored.meta.clone())));
                 }
                 None => {
                     for source in &o.sources {
                         let told = Told { reason: "no row stayed".to_owned(), ..Told::default() };
-                        edits.push(part_row(core, state, time, PartEvent::DropPart, source, told));
+                        edits.extend(part_row(core, state, time, PartEvent::DropPart, source, told));
                     }
                 }
             }
@@ -138,7 +138,7 @@ async fn commit(core: &Core, plan: &Plan, compiled: &Compiled, outputs: &[Output
                 let (part, rows_after) = (&whole, whole.rows - removed);
                 let reason = format!("{removed} rows were due");
                 let taken = Taken { rule, action, part, rows_after, bytes_after, duration_ms: o.duration_ms, reason };
-                edits.push(rule_row(state, time, taken));
+                edits.extend(rule_row(state, time, taken));
             }
         }
         if let Plan::Prune { partition, .. } = plan {
@@ -170,13 +170,18 @@ async fn rewrite(core: &Arc<Core>, removal: &Removal, sources: Vec<Arc<PartMeta>
         running.bytes_read.fetch_add(meta.placement.bytes, Ordering::Relaxed);
     }
     let options = removal.compiled.write.clone();
+    let id = core.next_part()?;
+    let level = sources.iter().map(|s| s.level).max().unwrap_or(0).saturating_add(u32::from(sources.len() > 1));
+    let sns = sources.iter().map(|s| s.min_sn()).min().unwrap_or_default();
+    let sns = (sns, sources.iter().map(|s| s.max_sn()).max().unwrap_or_default());
+    running.writes(write::name(&sources[0].partition, sns, level, id));
     let (written, rewritten) = {
         let (removal, running) = (removal.clone(), running.clone());
         let fill = move |encoder: &mut Encoder| match opened.as_slice() {
             [one] if same_columns(one, &removal.compiled) => prune(one, &removal, &running, encoder),
             _ => merge(opened, &removal, &running, encoder),
         };
-        write::write(core, sources[0].stream, options, fill).await?
+        write::write_as(core, (sources[0].stream, id), options, fill).await?
     };
     let counts = rewritten.counts;
     let rows_in: u64 = sources.iter().map(|s| s.rows).sum();
@@ -202,7 +207,7 @@ async fn rewrite(core: &Arc<Core>, removal: &Removal, sources: Vec<Arc<PartMeta>
             facts: rewritten.facts,
             origins: origins_of(&sources, rows_out),
             sn_in_meta: sources.len() == 1 && sources[0].sn_in_meta && rewritten.sns_untouched,
-            level: sources.iter().map(|s| s.level).max().unwrap_or(0).saturating_add(u32::from(sources.len() > 1)),
+            level,
             written_at: core.now(),
         };
         write::describe(written, about)

@@ -20,8 +20,9 @@ pub struct Told {
     pub reason: String,
 }
 
-pub fn part_row(core: &Core, state: &StreamState, time: Timestamp, event: PartEvent, part: &PartMeta, told: Told) -> Edit {
-    Edit::PartLog(Box::new(PartLogRow {
+/// `None` for the streams that keep the logs.
+pub fn part_row(core: &Core, state: &StreamState, time: Timestamp, event: PartEvent, part: &PartMeta, told: Told) -> Option<Edit> {
+    let row = || PartLogRow {
         time,
         event,
         database: state.def.database.clone(),
@@ -37,7 +38,8 @@ pub fn part_row(core: &Core, state: &StreamState, time: Timestamp, event: PartEv
         duration_ms: told.duration_ms,
         reason: told.reason,
         error: String::new(),
-    }))
+    };
+    (!state.def.is_internal()).then(|| Edit::PartLog(Box::new(row())))
 }
 
 /// What a rule took from a part.
@@ -51,13 +53,17 @@ pub struct Taken<'a> {
     pub reason: String,
 }
 
-pub fn rule_row(state: &StreamState, time: Timestamp, taken: Taken<'_>) -> Edit {
+/// `None` for the streams that keep the logs.
+pub fn rule_row(state: &StreamState, time: Timestamp, taken: Taken<'_>) -> Option<Edit> {
+    if state.def.is_internal() {
+        return None;
+    }
     let Taken { rule, action, part, rows_after, bytes_after, duration_ms, reason } = taken;
     let mut columns = rule.when.columns().to_vec();
     columns.extend(rule.only.iter().flat_map(|e| e.columns().iter().copied()));
     columns.sort_unstable();
     columns.dedup();
-    Edit::LifecycleLog(Box::new(LifecycleLogRow {
+    Some(Edit::LifecycleLog(Box::new(LifecycleLogRow {
         time,
         database: state.def.database.clone(),
         stream: state.def.name.clone(),
@@ -73,5 +79,5 @@ pub fn rule_row(state: &StreamState, time: Timestamp, taken: Taken<'_>) -> Edit 
         duration_ms,
         error: String::new(),
         columns,
-    }))
+    })))
 }

@@ -34,7 +34,7 @@ pub async fn run(core: &Core) -> Result<usize> {
         let mut edits = Vec::with_capacity(gone.len() + 1);
         for key in &gone {
             if let (Some(grave), Some(state)) = (m.graveyard.get(key), m.stream(key.0)) {
-                edits.push(part_row(core, state, time, PartEvent::RemovePart, &grave.part, Told::default()));
+                edits.extend(part_row(core, state, time, PartEvent::RemovePart, &grave.part, Told::default()));
             }
         }
         edits.push(Edit::Vacuumed { parts: gone });

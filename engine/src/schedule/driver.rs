@@ -7,7 +7,7 @@ use crate::{
     core::Core,
     facts::facts_of,
     ingest::flush,
-    job,
+    job, logs,
     plan::{self, Plan, Planned},
     schedule::views::stream_view,
     upgrade::upgrade,
@@ -109,7 +109,10 @@ async fn round(core: &Arc<Core>, seen: &mut Seen) -> Result<Option<Timestamp>> {
         _ = dir.restore_reserve_if_roomy();
     }
     if core.committer.checkpoint_due() {
+        logs::moving::run(core).await?;
         core.committer.checkpoint().await?;
+    } else if logs::moving::is_due(core) {
+        logs::moving::run(core).await?;
     }
     Ok(wake_at)
 }

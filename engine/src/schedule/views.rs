@@ -2,15 +2,19 @@
 
 use crate::{
     core::Core,
+    ingest::tail::Tail,
     observe::Explained,
     plan::{self, PartView, PartitionView, RuleView, Stops, StreamView},
     schedule::Stop,
+    write::stamped,
 };
 use ebb_storage::{
     Error, Result, Timestamp,
-    ids::StreamId,
+    ids::{PartId, StreamId},
     manifest::{StreamState, edit::Timer},
+    part::PartMeta,
 };
+use std::{collections::HashMap, sync::Arc};
 
 pub fn stream_view(core: &Core, state: &StreamState) -> Result<StreamView> {
     let compiled = core.compiled(&state.def)?;
@@ -43,13 +47,20 @@ pub fn stops_of(core: &Core, stream: StreamId) -> Stops {
 }
 
 pub fn explain(core: &Core, stream: StreamId, at: Timestamp) -> Result<Vec<Explained>> {
-    let state = core.stream(stream)?;
-    let view = stream_view(core, &state)?;
+    let live = core.live.read();
+    let state =
+        live.manifest.stream(stream).cloned().ok_or_else(|| Error::not_found(format!("stream {stream} does not exist (any more)")))?;
+    let mut view = stream_view(core, &state)?;
+    let staged = add_staged(&mut view, &live.tail(stream));
     let text = |t: String| (!t.is_empty()).then_some(t);
     let mut lines = Vec::new();
     for partition in &view.partitions {
         for part in &partition.parts {
-            let meta = state.parts.get(&part.id).ok_or_else(|| Error::internal("a part of a view is not in its state"))?;
+            let meta = state
+                .parts
+                .get(&part.id)
+                .or_else(|| staged.get(&part.id))
+                .ok_or_else(|| Error::internal("a part of a view is not in its state"))?;
             for row in plan::explain::explain(meta, part, partition, &view, at) {
                 lines.push(Explained {
                     part: row.part,
@@ -69,4 +80,19 @@ pub fn explain(core: &Core, stream: StreamId, at: Timestamp) -> Result<Vec<Expla
         }
     }
     Ok(lines)
+}
+
+/// Parts that records of the tail name: they are read already, and their rules are known.
+fn add_staged(view: &mut StreamView, tail: &Tail) -> HashMap<PartId, Arc<PartMeta>> {
+    let mut staged = HashMap::new();
+    for (sn, meta) in tail.staged().iter().flat_map(|(sn, parts)| parts.iter().map(|p| (*sn, p))) {
+        let meta = Arc::new(stamped(meta, sn));
+        let part = PartView::of(&meta, &view.rules);
+        match view.partitions.iter_mut().find(|p| p.value == meta.partition) {
+            Some(partition) => partition.parts.push(part),
+            None => view.partitions.push(PartitionView { value: meta.partition.clone(), pruned_at: None, parts: vec![part] }),
+        }
+        staged.insert(meta.id, meta);
+    }
+    staged
 }

@@ -35,12 +35,16 @@ pub fn find<'a>(manifest: &'a Manifest, name: &StreamName, current: &str) -> Res
     if stream.starts_with(BRANCH_PREFIX) {
         return Err(Error::unsupported(format!("branches are not built yet: '{name}'")).at(name.position()));
     }
-    manifest.stream_named(&database, &stream).ok_or_else(|| unknown(manifest, &database, &stream, name.position()))
+    let found = manifest.stream_named(&database, &stream).filter(|s| !s.def.is_internal());
+    found.ok_or_else(|| match crate::system::NAMES.contains(&stream.as_str()) && database == crate::system::DATABASE {
+        true => Error::invalid(format!("'{name}' is Ebb's own: it can be read, not changed")).with_sqlstate("42809").at(name.position()),
+        false => unknown(manifest, &database, &stream, name.position()),
+    })
 }
 
 pub fn unknown(manifest: &Manifest, database: &str, stream: &str, position: usize) -> Error {
     let error = if manifest.databases.contains(database) {
-        let names: Vec<&str> = manifest.streams().filter(|s| s.def.database == database).map(|s| s.def.name.as_str()).collect();
+        let names: Vec<&str> = manifest.user_streams().filter(|s| s.def.database == database).map(|s| s.def.name.as_str()).collect();
         Error::not_found(format!("stream '{database}.{stream}' does not exist{}", nearest::did_you_mean(stream, names)))
     } else {
         let names: Vec<&str> = manifest.databases.iter().map(String::as_str).collect();

@@ -40,7 +40,7 @@ pub(super) async fn run(session: &mut Session, show: &Show) -> Result<Outcome> {
         Show::Streams { database, like } => {
             let database = database.as_ref().map_or(session.database.as_str(), |d| d.as_str());
             session.shared.check_database(database)?;
-            let mut all: Vec<String> = manifest.streams().filter(|s| s.def.database == database).map(|s| s.def.name.clone()).collect();
+            let mut all: Vec<String> = manifest.user_streams().filter(|s| s.def.database == database).map(|s| s.def.name.clone()).collect();
             all.retain(|n| matches(n, like.as_deref()));
             all.sort();
             all.into_iter().map(one).collect()

@@ -46,8 +46,8 @@ impl Names {
         Self {
             database: database.to_owned(),
             databases: manifest.databases.iter().map(|d| d.to_string()).collect(),
-            streams: manifest.streams().map(|s| (stream_oid(s.def.id), s.def.clone())).collect(),
-            bytes: manifest.streams().map(|s| (stream_oid(s.def.id), bytes(s))).collect(),
+            streams: manifest.user_streams().map(|s| (stream_oid(s.def.id), s.def.clone())).collect(),
+            bytes: manifest.user_streams().map(|s| (stream_oid(s.def.id), bytes(s))).collect(),
             settings,
         }
     }

@@ -94,7 +94,7 @@ impl fmt::Debug for ViewSchema {
 #[async_trait]
 impl SchemaProvider for ViewSchema {
     fn table_names(&self) -> Vec<String> {
-        let of = self.cut.view.manifest().streams().filter(|s| s.def.database == self.database).map(|s| s.def.name.clone());
+        let of = self.cut.view.streams().filter(|s| s.def.database == self.database).map(|s| s.def.name.clone());
         let mut names: Vec<String> = of.collect();
         if self.database == system::DATABASE {
             names.extend(system::NAMES.iter().map(|n| (*n).to_owned()));

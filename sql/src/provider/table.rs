@@ -44,6 +44,12 @@ impl StreamTable {
         Self { shared, view, own, schema, now }
     }
 
+    /// With the first `n` columns only.
+    pub(crate) fn of_first(mut self, n: usize) -> Self {
+        self.schema = Arc::new(Schema::new(self.schema.fields().iter().take(n).cloned().collect::<Vec<_>>()));
+        self
+    }
+
     pub fn def(&self) -> &Arc<StreamDef> {
         &self.view.def
     }

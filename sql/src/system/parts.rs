@@ -3,7 +3,7 @@
 use super::sheet::{self, Cell, Column, Type::*};
 use crate::{Result, database::Shared, provider::Cut};
 use arrow::{array::RecordBatch, datatypes::SchemaRef};
-use ebb_engine::{Explained, StreamView};
+use ebb_engine::{ErrorKind, Explained, StreamView};
 use ebb_storage::{
     Timestamp,
     ids::{BranchId, DiskId},
@@ -12,7 +12,7 @@ use ebb_storage::{
 };
 use std::{
     collections::{HashMap, HashSet},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -62,17 +62,25 @@ pub(super) fn schema() -> SchemaRef {
 
 pub(super) fn rows(shared: &Shared, cut: &Cut) -> Result<RecordBatch> {
     let mut rows = Vec::new();
+    let directory = directory(shared);
     for view in cut.view.streams().filter_map(|s| cut.view.stream(s.def.id)) {
-        let explained = shared.engine.explain_lifecycle(view.def.id, cut.now).unwrap_or_default();
+        let explained = match shared.engine.explain_lifecycle(view.def.id, cut.now) {
+            // Dropped since the cut was made.
+            Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
+            other => other?,
+        };
         let next = most_urgent(explained);
         for meta in active(&view) {
             let fate = next.get(&meta.name);
-            rows.push(row(shared, Some(&view.state), &meta, None, fate));
+            rows.push(row(shared, &directory, Some(&view.state), &meta, None, fate));
         }
     }
     for grave in cut.view.manifest().graveyard.values() {
         let state = cut.view.manifest().stream(grave.part.stream);
-        rows.push(row(shared, state.map(|s| &**s), &grave.part, Some(grave.removed_at), None));
+        if state.is_some_and(|s| s.def.is_internal()) {
+            continue;
+        }
+        rows.push(row(shared, &directory, state.map(|s| &**s), &grave.part, Some(grave.removed_at), None));
     }
     sheet::batch(&COLUMNS, &rows)
 }
@@ -124,6 +132,7 @@ fn due(state: Option<&StreamState>, meta: &PartMeta) -> [Cell; 4] {
 
 fn row(
     shared: &Shared,
+    directory: &Path,
     state: Option<&StreamState>,
     meta: &PartMeta,
     removed_at: Option<Timestamp>,
@@ -147,7 +156,7 @@ fn row(
         meta.uncompressed_bytes.into(),
         place.disk.as_ref().into(),
         (meta.placement.disk == DiskId::DEFAULT).then_some(DEFAULT).into(),
-        directory(shared).join(place.key.as_ref()).display().to_string().into(),
+        directory.join(place.key.as_ref()).display().to_string().into(),
         meta.placement.codec.to_string().into(),
         "Wide".into(),
         u64::from(meta.level).into(),

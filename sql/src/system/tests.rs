@@ -31,7 +31,9 @@ async fn with_stream(dir: &tempfile::TempDir) -> Database {
 
 #[test]
 fn names_are_those_of_the_tables_in_order() {
-    let tables: Vec<&str> = super::TABLES.iter().map(|t| t.name).collect();
+    let mut tables: Vec<&str> = super::TABLES.iter().map(|t| t.name).collect();
+    tables.extend(ebb_engine::Log::ALL.iter().map(|l| l.name()));
+    tables.sort_unstable();
     assert_eq!(tables, NAMES);
     assert!(NAMES.is_sorted());
 }
@@ -95,5 +97,62 @@ async fn columns_and_settings_say_what_was_defined() {
     let sql = "SELECT value, \"default\" FROM system.stream_settings WHERE name = 'flush_threshold_count'";
     assert_eq!(rows(&db, sql).await, ["100000|100000"]);
     assert_eq!(rows(&db, "SELECT scope FROM system.settings WHERE name = 'background_pool_size'").await, ["server"]);
+    db.close().await.unwrap();
+}
+
+/// proves D11
+#[tokio::test]
+async fn logs_read_the_same_wherever_their_rows_lie_and_are_nobody_elses_streams() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = with_stream(&dir).await;
+    db.execute("SYSTEM ADVANCE CLOCK INTERVAL 1 DAY").await.unwrap();
+    db.execute("SYSTEM SETTLE").await.unwrap();
+    let all = [
+        "SELECT * FROM system.part_log ORDER BY event_time, part, event_type",
+        "SELECT * FROM system.lifecycle_log ORDER BY event_time, part",
+    ];
+    let mut before = Vec::new();
+    for sql in all {
+        before.push(rows(&db, sql).await);
+        assert!(!before[before.len() - 1].is_empty(), "{sql}");
+    }
+    for step in 0..2 {
+        match step {
+            0 => db.engine().checkpoint().await.unwrap(),
+            _ => db.engine().flush(None).await.unwrap(),
+        }
+        for (sql, then) in all.iter().zip(&before) {
+            assert_eq!(rows(&db, sql).await, *then, "step {step}");
+        }
+    }
+    db.execute("INSERT INTO s VALUES ('2026-03-09', 4)").await.unwrap();
+    db.execute("SYSTEM FLUSH").await.unwrap();
+    assert_eq!(rows(&db, "SELECT count(*) FROM system.part_log").await, [(before[0].len() + 1).to_string()]);
+    assert_eq!(rows(&db, "SELECT name FROM system.streams").await, ["s"]);
+    assert_eq!(rows(&db, "SELECT DISTINCT stream FROM system.parts").await, ["s"]);
+    assert_eq!(rows(&db, "SHOW STREAMS FROM system").await, [] as [&str; 0]);
+    for sql in [
+        "INSERT INTO system.part_log (part) VALUES ('x')",
+        "ALTER STREAM system.part_log MODIFY COMMENT 'x'",
+        "TRUNCATE STREAM system.lifecycle_log",
+        "DROP STREAM system.part_log",
+        "OPTIMIZE STREAM system.part_log",
+    ] {
+        let e = db.execute(sql).await.unwrap_err();
+        assert_eq!(e.sqlstate(), "42809", "{sql}: {e}");
+    }
+    db.close().await.unwrap();
+}
+
+/// A large insert's parts have their lines before a flush lists them.
+#[tokio::test]
+async fn parts_of_the_tail_say_what_rules_will_do_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = with_stream(&dir).await;
+    db.execute("INSERT INTO s SELECT '2026-03-01'::timestamp, value FROM generate_series(1, 70000)").await.unwrap();
+    let sql = "SELECT rows, due_rows, lifecycle_state, next_action, next_action_at FROM system.parts";
+    assert_eq!(rows(&db, "SELECT parts, tail_rows FROM system.streams").await, ["1|3"]);
+    assert_eq!(rows(&db, sql).await, ["70000|70000|not_due|drop|2026-03-02T00:00:00Z"]);
+    assert_eq!(rows(&db, "EXPLAIN LIFECYCLE s").await.len(), 1);
     db.close().await.unwrap();
 }

@@ -6,13 +6,12 @@ use crate::{
     lineage::SnRange,
     manifest::{
         edit::{Commit, Edit, RecordInfo},
-        state::{Grave, LOG_ROWS_MAX, Manifest, RECORD_LINES_MAX, StreamState},
+        state::{Grave, Manifest, RECORD_LINES_MAX, StreamState},
     },
     part::PartMeta,
     stream_def::StreamDef,
     verb::Verb,
 };
-use rpds::QueueSync;
 use std::sync::Arc;
 
 /// How far from the oldest line a pair of appends is sought that can be summed up.
@@ -91,11 +90,11 @@ impl Manifest {
                     self.server_settings.remove_mut(name);
                 }
             },
-            Edit::PartLog(row) => push_bounded(&mut self.part_log, row.as_ref().clone()),
-            Edit::LifecycleLog(row) => push_bounded(&mut self.lifecycle_log, row.as_ref().clone()),
-            Edit::LogsMoved { .. } => {
-                self.part_log = QueueSync::new_sync();
-                self.lifecycle_log = QueueSync::new_sync();
+            Edit::PartLog(row) => self.part_log.push(row.as_ref().clone()),
+            Edit::LifecycleLog(row) => self.lifecycle_log.push(row.as_ref().clone()),
+            Edit::LogsMoved { part_log, lifecycle_log } => {
+                self.part_log.drop_through(*part_log);
+                self.lifecycle_log.drop_through(*lifecycle_log);
             }
             Edit::Vacuumed { parts } => {
                 for key in parts {
@@ -251,11 +250,4 @@ pub fn coalesced(a: &RecordInfo, b: &RecordInfo) -> Option<RecordInfo> {
         key: None,
         ..b.clone()
     })
-}
-
-fn push_bounded<T>(rows: &mut QueueSync<Arc<T>>, row: T) {
-    rows.enqueue_mut(Arc::new(row));
-    while rows.len() > LOG_ROWS_MAX {
-        rows.dequeue_mut();
-    }
 }

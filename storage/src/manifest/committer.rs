@@ -203,6 +203,7 @@ fn only_removes(edit: &Edit) -> bool {
             | Edit::Vacuumed { .. }
             | Edit::PartLog(_)
             | Edit::LifecycleLog(_)
+            | Edit::LogsMoved { .. }
             | Edit::TimerArmed { .. }
             | Edit::Apply { .. }
             | Edit::LogApplied { .. }

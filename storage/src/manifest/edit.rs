@@ -102,9 +102,10 @@ pub enum Edit {
     },
     PartLog(Box<PartLogRow>),
     LifecycleLog(Box<LifecycleLogRow>),
-    /// These rows of the two logs now lie in the internal streams.
+    /// So many rows of the two logs, of all there ever were, now lie in the internal streams.
     LogsMoved {
-        through: CommitNo,
+        part_log: u64,
+        lifecycle_log: u64,
     },
     /// Vacuum deleted the objects of these removed parts.
     Vacuumed {
@@ -200,6 +201,24 @@ pub enum PartEvent {
     MovePart,
     DropPart,
     RemovePart,
+}
+
+impl PartEvent {
+    pub const ALL: [Self; 7] =
+        [Self::NewPart, Self::MergeParts, Self::PrunePart, Self::RecompressPart, Self::MovePart, Self::DropPart, Self::RemovePart];
+
+    /// As system.part_log shows it, and as it is kept.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NewPart => "NewPart",
+            Self::MergeParts => "MergeParts",
+            Self::PrunePart => "PrunePart",
+            Self::RecompressPart => "RecompressPart",
+            Self::MovePart => "MovePart",
+            Self::DropPart => "DropPart",
+            Self::RemovePart => "RemovePart",
+        }
+    }
 }
 
 /// A row of system.part_log.

@@ -7,6 +7,7 @@ use crate::{
     lineage::{Lineage, Readable},
     manifest::{
         edit::{LifecycleLogRow, PartLogRow, RecordInfo, Timer},
+        log_rows::LogRows,
         state::{Grave, Manifest, PartitionState, StreamState},
     },
     part::PartMeta,
@@ -27,8 +28,8 @@ pub struct Image {
     applied_lsn: Lsn,
     streams: Vec<StreamImage>,
     graveyard: Vec<Arc<Grave>>,
-    part_log: Vec<Arc<PartLogRow>>,
-    lifecycle_log: Vec<Arc<LifecycleLogRow>>,
+    part_log: LogRows<PartLogRow>,
+    lifecycle_log: LogRows<LifecycleLogRow>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -56,8 +57,8 @@ impl Image {
             applied_lsn: m.applied_lsn,
             streams: m.streams().map(|s| StreamImage::of(s)).collect(),
             graveyard: m.graveyard.values().cloned().collect(),
-            part_log: m.part_log.iter().cloned().collect(),
-            lifecycle_log: m.lifecycle_log.iter().cloned().collect(),
+            part_log: m.part_log.clone(),
+            lifecycle_log: m.lifecycle_log.clone(),
         }
     }
 
@@ -82,8 +83,8 @@ impl Image {
             m.streams.insert_mut(id, Arc::new(state));
         }
         m.graveyard = self.graveyard.into_iter().map(|g| ((g.part.stream, g.part.id, g.part.placement.generation), g)).collect();
-        m.part_log = self.part_log.into_iter().collect();
-        m.lifecycle_log = self.lifecycle_log.into_iter().collect();
+        m.part_log = self.part_log;
+        m.lifecycle_log = self.lifecycle_log;
         Ok(m)
     }
 }

@@ -4,17 +4,18 @@ use crate::{
     clock::Timestamp,
     ids::{BranchId, CommitNo, Epoch, Generation, Lsn, PartId, SchemaVersion, Sn, StreamId},
     lineage::{Cut, Lineage, Readable, SnRange, SnSet},
-    manifest::edit::{LifecycleLogRow, PartLogRow, RecordInfo, Timer},
+    manifest::{
+        edit::{LifecycleLogRow, PartLogRow, RecordInfo, Timer},
+        log_rows::LogRows,
+    },
     part::{PartMeta, meta::Origin},
-    stream_def::{SettingValue, StreamDef},
+    stream_def::{SYSTEM_DATABASE, SettingValue, StreamDef},
 };
-use rpds::{QueueSync, RedBlackTreeMapSync, RedBlackTreeSetSync};
+use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
 use std::{collections::BTreeMap, sync::Arc};
 
 /// Lines of a stream's record list; older appends are summed up beyond it.
 pub const RECORD_LINES_MAX: usize = 10_000;
-/// Rows of each log that the manifest keeps.
-pub const LOG_ROWS_MAX: usize = 10_000;
 
 #[derive(Debug, Clone)]
 pub struct Manifest {
@@ -31,9 +32,9 @@ pub struct Manifest {
     pub applied_lsn: Lsn,
     /// Objects that are no longer listed and not yet deleted.
     pub graveyard: RedBlackTreeMapSync<(StreamId, PartId, Generation), Arc<Grave>>,
-    /// Oldest first.
-    pub part_log: QueueSync<Arc<PartLogRow>>,
-    pub lifecycle_log: QueueSync<Arc<LifecycleLogRow>>,
+    /// Those that are not in their internal streams yet.
+    pub part_log: LogRows<PartLogRow>,
+    pub lifecycle_log: LogRows<LifecycleLogRow>,
 }
 
 /// An object that vacuum will delete once nothing pins it.
@@ -84,20 +85,25 @@ impl Manifest {
             no: CommitNo(0),
             epoch: Epoch(0),
             time: Timestamp::MIN,
-            databases: ["default", "system"].into_iter().map(str::to_owned).collect(),
+            databases: ["default", SYSTEM_DATABASE].into_iter().map(str::to_owned).collect(),
             streams: RedBlackTreeMapSync::new_sync(),
             names: RedBlackTreeMapSync::new_sync(),
             next_stream: StreamId(1),
             server_settings: RedBlackTreeMapSync::new_sync(),
             applied_lsn: Lsn(0),
             graveyard: RedBlackTreeMapSync::new_sync(),
-            part_log: QueueSync::new_sync(),
-            lifecycle_log: QueueSync::new_sync(),
+            part_log: LogRows::default(),
+            lifecycle_log: LogRows::default(),
         }
     }
 
+    /// All of them, those that Ebb keeps for itself too.
     pub fn streams(&self) -> impl Iterator<Item = &Arc<StreamState>> {
         self.streams.values()
+    }
+    /// Those that people made.
+    pub fn user_streams(&self) -> impl Iterator<Item = &Arc<StreamState>> {
+        self.streams().filter(|s| !s.def.is_internal())
     }
     pub fn stream(&self, id: StreamId) -> Option<&Arc<StreamState>> {
         self.streams.get(&id)

@@ -14,8 +14,8 @@ use crate::{
 };
 use ebb_storage::{
     Error, Result, Timestamp,
-    disk::{DataDir, Space},
-    ids::{Epoch, PartId, Sn, StreamId},
+    disk::DataDir,
+    ids::{DiskId, Epoch, PartId, Sn, StreamId},
     manifest::{Committer, Manifest, StreamState},
     stream_def::StreamDef,
     vacuum::InFlight,
@@ -29,6 +29,13 @@ use std::{
         atomic::{AtomicU32, Ordering},
     },
 };
+
+/// An object that nothing names and nothing will.
+pub struct Abandoned {
+    pub disk: DiskId,
+    pub path: Path,
+    pub bytes: u64,
+}
 
 pub struct Core {
     pub options: OpenOptions,
@@ -45,12 +52,10 @@ pub struct Core {
     pub tail_due: Mutex<HashMap<StreamId, (Sn, Timestamp)>>,
     pub part_counter: AtomicU32,
     /// Objects of parts that were given up before anything named them.
-    pub abandoned: Mutex<Vec<(ebb_storage::ids::DiskId, Path)>>,
+    pub abandoned: Mutex<Vec<Abandoned>>,
     pub last_error: Mutex<Option<Error>>,
     /// The lock on the directory, where there is one.
     pub dir: Option<Arc<DataDir>>,
-    /// Room on the default disk, and which running rewrite reserved how much of it; `None` where nobody can tell.
-    pub space: Option<Arc<Space>>,
     /// One move of log rows into their streams at a time.
     pub moving: tokio::sync::Mutex<()>,
     /// One flush of a stream at a time.

@@ -22,7 +22,7 @@ use crate::{
 };
 use ebb_storage::{
     Clock, Error, Result, Timestamp,
-    disk::{DataDir, Disk as AnyDisk, DiskDef, DiskKind, DurableFs, Space, open::RESERVE_BYTES, space},
+    disk::{DataDir, Disk as AnyDisk, DiskDef, DiskKind, DurableFs, open::RESERVE_BYTES},
     ids::{DatabaseId, DiskId, Lsn, StreamId},
     log::{self, LogDir, RealLogDir, Record, StartLog, Verb},
     manifest::{Committer, Manifest},
@@ -80,7 +80,7 @@ impl Places {
             database: data.database().clone(),
             meta: Arc::new(meta),
             log: Arc::new(RealLogDir::create(&data.log())?),
-            disks: vec![Disk { id: disk.id, name: disk.name.as_str().into(), store: disk.store }],
+            disks: vec![Disk::new(disk.id, &disk.name, disk.store).with_space(disk.space)],
             dir: Some(data),
         })
     }
@@ -109,7 +109,6 @@ impl Engine {
         let start =
             StartLog { dir: log, database: database.clone(), epoch: opened.committer.epoch(), replayed, limits: log::Limits::default() };
         let appender = Appender::start(start, live.clone(), last_time)?;
-        let space = dir.as_ref().map(|d| Space::new("default", space::Source::FileSystem(d.root().to_owned()), 100));
         let core = Arc::new(Core {
             options,
             disks: Arc::new(Disks::new(database, disks)),
@@ -126,11 +125,11 @@ impl Engine {
             abandoned: Mutex::default(),
             last_error: Mutex::default(),
             dir,
-            space,
             moving: tokio::sync::Mutex::default(),
             flushing: Mutex::default(),
         });
         sweep_orphans(&core).await?;
+        count_placed(&core);
         logs::streams::ensure(&core).await?;
         core.appender.trim(&core);
         Ok(Engine::begin(core))
@@ -208,6 +207,17 @@ fn keys_of(live: &mut Live) -> Keys {
         }
     }
     keys
+}
+
+/// Tells each disk how much lies on it.
+fn count_placed(core: &Core) {
+    let live = core.live.read();
+    let listed = live.manifest.streams().flat_map(|s| s.parts.values()).map(|p| &p.placement);
+    let removed = live.manifest.graveyard.values().map(|g| &g.part.placement);
+    let staged = live.tails().flat_map(|(_, t)| t.staged().iter().flat_map(|(_, parts)| parts.iter().map(|p| &p.placement)));
+    for placement in listed.chain(removed).chain(staged) {
+        core.disks.placed(placement.disk, placement.bytes);
+    }
 }
 
 /// Deletes what a crash left beside the two truths. Nobody writes yet.

@@ -2,7 +2,12 @@
 //!
 //! Flushes, staged inserts and rewrites all write parts here. Encoding is work for a thread that may be busy; storing is not.
 
-use crate::{core::Core, facts::facts_of, stream::Compiled};
+use crate::{
+    core::{Abandoned, Core},
+    disks::Disk,
+    facts::facts_of,
+    stream::Compiled,
+};
 use arrow::{
     array::{Array, ArrayRef, AsArray, DictionaryArray, Int32Array, RecordBatch, RecordBatchOptions, StringArray, UInt32Array},
     compute::take,
@@ -10,7 +15,8 @@ use arrow::{
 };
 use ebb_storage::{
     Error, Result, Timestamp,
-    ids::{BranchId, ColumnId, Generation, PartId, SchemaVersion, Sn, StreamId},
+    disk::Reservation,
+    ids::{BranchId, ColumnId, DiskId, Generation, PartId, SchemaVersion, Sn, StreamId},
     lineage::SnRange,
     part::{
         Encoded, PartEncoder, PartMeta, WriteOptions,
@@ -41,7 +47,7 @@ pub struct Written {
 impl Written {
     /// Gives the file up, so that vacuum deletes it.
     pub fn abandon(self, core: &Core) {
-        core.abandoned.lock().push((self.placement.disk, core.disks.key(self.stream, self.id, self.placement.generation)));
+        abandon(core, self.stream, self.id, &self.placement);
     }
 }
 
@@ -54,9 +60,31 @@ pub struct Stored {
 impl Stored {
     /// Gives the part up, so that vacuum deletes its object. Only where no truth can name it.
     pub fn abandon(self, core: &Core) {
-        let place = &self.meta.placement;
-        core.abandoned.lock().push((place.disk, core.disks.key(self.meta.stream, self.meta.id, place.generation)));
+        abandon(core, self.meta.stream, self.meta.id, &self.meta.placement);
     }
+}
+
+fn abandon(core: &Core, stream: StreamId, part: PartId, place: &Placement) {
+    let path = core.disks.key(stream, part, place.generation);
+    core.abandoned.lock().push(Abandoned { disk: place.disk, path, bytes: place.bytes });
+}
+
+/// A place for a new part, and room that nobody else takes until it is written.
+pub struct Room {
+    disk: Disk,
+    _reserved: Option<Reservation>,
+}
+
+/// What a part takes beside its rows, at least: footer and indexes.
+const BESIDE_ROWS_BYTES: u64 = 4096;
+
+/// Room for a part of about so many bytes, on the default disk.
+///
+/// # Errors
+/// `Full`, naming the disk, where it has not that much left.
+pub fn room_for(core: &Core, bytes: u64) -> Result<Room> {
+    let disk = core.disks.disk(DiskId::DEFAULT)?.clone();
+    Ok(Room { _reserved: disk.reserve(bytes.saturating_add(BESIDE_ROWS_BYTES))?, disk })
 }
 
 /// Whether an error says for sure that nothing was committed or logged.
@@ -150,29 +178,32 @@ pub fn share_of(rows: &RecordBatch, share: Option<&UInt32Array>) -> Result<Recor
 pub async fn write<T: Send + 'static>(
     core: &Core,
     stream: StreamId,
+    room: Room,
     options: WriteOptions,
     fill: impl FnOnce(&mut Encoder) -> Result<T> + Send + 'static,
 ) -> Result<(Option<Written>, T)> {
-    write_as(core, (stream, core.next_part()?), options, fill).await
+    write_as(core, (stream, core.next_part()?), room, options, fill).await
 }
 
-/// Writes a new part on the default disk: `fill` pushes its rows, in order, on a thread that may be busy. `None` without rows.
+/// Writes a new part where there is room for it: `fill` pushes its rows, in order, on a thread that may be busy. `None` without rows.
 ///
 /// # Errors
 /// What `fill` says; `Full` where the disk is, naming it.
 pub async fn write_as<T: Send + 'static>(
     core: &Core,
     (stream, id): (StreamId, PartId),
+    room: Room,
     options: WriteOptions,
     fill: impl FnOnce(&mut Encoder) -> Result<T> + Send + 'static,
 ) -> Result<(Option<Written>, T)> {
-    let disk = core.disks.disk(ebb_storage::ids::DiskId::DEFAULT)?;
+    let disk = &room.disk;
     let guard = core.inflight.register(stream, id);
     let generation = Generation(1);
     let key = core.disks.key(stream, id, generation);
     let written = write_part(&disk.store, &key, options, fill).await;
     let (encoded, told) = written.map_err(|e| e.context(format_args!("writing a part to disk '{}'", disk.name)))?;
     let Some(encoded) = encoded else { return Ok((None, told)) };
+    core.disks.placed(disk.id, encoded.bytes);
     let placement = Placement { disk: disk.id, generation, codec: encoded.codec, bytes: encoded.bytes, checksum: encoded.checksum };
     Ok((Some(Written { id, stream, placement, encoded, guard }), told))
 }

@@ -5,25 +5,16 @@
 
 mod support;
 
-use ebb_engine::{Clock, Disk, Engine, OpenOptions, Places, Result};
+use ebb_engine::{Engine, Result};
 use ebb_storage::{
-    ids::{DatabaseId, DiskId, StreamId},
+    ids::StreamId,
     testkit::{
         crash_store::{CrashDisk, Unsynced},
         power::Cut,
     },
 };
 use futures::TryStreamExt;
-use std::{path::Path, sync::Arc};
 use support::*;
-
-async fn open_on(machine: &CrashDisk) -> Result<Arc<Engine>> {
-    let options: OpenOptions = options(Path::new("nowhere"), Clock::simulated(START), false);
-    let disk = Disk { id: DiskId::DEFAULT, name: "default".into(), store: machine.store("data") };
-    let places =
-        Places { database: DatabaseId("d".to_owned()), meta: machine.store("meta"), log: machine.log(), disks: vec![disk], dir: None };
-    Engine::open_at(options, places).await
-}
 
 const STEPS: usize = 10;
 const DROP_STEPS: usize = 8;
@@ -104,7 +95,7 @@ async fn verify(machine: &CrashDisk, e: &Engine, acknowledged: usize, at: &str) 
 #[tokio::test]
 async fn power_goes_at_every_changing_call() {
     let machine = CrashDisk::default();
-    let e = open_on(&machine).await.unwrap();
+    let e = open_on(&machine, START).await.unwrap();
     assert_eq!(work(&e, &mut StreamId::default()).await, STEPS);
     drop(e);
     let calls = machine.power.calls();
@@ -115,16 +106,16 @@ async fn power_goes_at_every_changing_call() {
             let machine = CrashDisk::default();
             machine.power.cut_at(k, cut);
             let mut acknowledged = 0;
-            if let Ok(e) = open_on(&machine).await {
+            if let Ok(e) = open_on(&machine, START).await {
                 acknowledged = work(&e, &mut StreamId::default()).await;
             }
             // Power goes again while opening, and then no more.
             let again = machine.reopen(unsynced);
             again.power.cut_at(1 + k % 4, cut);
-            let _ = open_on(&again).await;
+            let _ = open_on(&again, START).await;
             let last = again.reopen(unsynced);
             let at = format!("call {k}, {cut:?}, {unsynced:?}");
-            let e = open_on(&last).await.unwrap_or_else(|e| panic!("{at}: {e}"));
+            let e = open_on(&last, START).await.unwrap_or_else(|e| panic!("{at}: {e}"));
             verify(&last, &e, acknowledged, &at).await;
         }
     }
@@ -176,7 +167,7 @@ async fn until_the_end(e: &Engine) -> usize {
 #[tokio::test]
 async fn power_goes_at_every_call_while_streams_are_dropped_and_made_again() {
     let machine = CrashDisk::default();
-    let e = open_on(&machine).await.unwrap();
+    let e = open_on(&machine, START).await.unwrap();
     assert_eq!(until_the_end(&e).await, DROP_STEPS);
     drop(e);
     for k in 1..=machine.power.calls() {
@@ -185,12 +176,12 @@ async fn power_goes_at_every_call_while_streams_are_dropped_and_made_again() {
             let machine = CrashDisk::default();
             machine.power.cut_at(k, cut);
             let mut done = 0;
-            if let Ok(e) = open_on(&machine).await {
+            if let Ok(e) = open_on(&machine, START).await {
                 done = until_the_end(&e).await;
             }
             let last = machine.reopen(unsynced);
             let at = format!("call {k}, {cut:?}, {unsynced:?}, {done} done");
-            let e = open_on(&last).await.unwrap_or_else(|e| panic!("{at}: {e}"));
+            let e = open_on(&last, START).await.unwrap_or_else(|e| panic!("{at}: {e}"));
             let mut found = Vec::new();
             for name in ["gone", "kept"] {
                 let id = e.read().stream_named("default", name).map(|s| s.def.id);

@@ -9,7 +9,8 @@ use arrow::datatypes::Int64Type;
 use ebb_engine::{Clock, Disk, Engine, ErrorKind, InsertOptions, Places};
 use ebb_storage::{
     column_type::ColumnType,
-    ids::{ColumnId, DatabaseId, DiskId, SchemaVersion, StreamId},
+    disk::{Space, space::Source},
+    ids::{ColumnId, DiskId, SchemaVersion, StreamId},
     interval::Interval,
     part::{PartReader, reader::ReadOptions},
     stream_def::StreamDef,
@@ -23,8 +24,7 @@ use std::{path::Path, sync::Arc};
 use support::*;
 
 async fn open_over(store: Arc<dyn object_store::ObjectStore>, log: Arc<dyn ebb_storage::log::LogDir>, machine: &CrashDisk) -> Arc<Engine> {
-    let disk = Disk { id: DiskId::DEFAULT, name: "default".into(), store };
-    let places = Places { database: DatabaseId("d".to_owned()), meta: machine.store("meta"), log, disks: vec![disk], dir: None };
+    let places = Places { log, ..places(machine, store) };
     Engine::open_at(options(Path::new("nowhere"), Clock::simulated(START), false), places).await.unwrap()
 }
 
@@ -200,4 +200,66 @@ async fn named(e: &Engine, s: StreamId, column: &str) -> Vec<i64> {
     }
     out.sort_unstable();
     out
+}
+
+async fn open_with_room(machine: &CrashDisk, bytes: u64) -> (Arc<Engine>, Arc<Space>) {
+    let space = Space::new("default", Source::Declared(bytes), 100);
+    let disk = Disk::new(DiskId::DEFAULT, "default", machine.store("data")).with_space(space.clone());
+    let places = Places { disks: vec![disk], ..places(machine, machine.store("data")) };
+    (Engine::open_at(options(Path::new("nowhere"), Clock::simulated(START), false), places).await.unwrap(), space)
+}
+
+/// proves D4: what a disk has no room for is refused before it is written, and what is removed makes room.
+#[tokio::test]
+async fn flushes_staged_inserts_and_rewrites_ask_their_disk_for_room() {
+    let machine = CrashDisk::default();
+    let (e, space) = open_with_room(&machine, 64 << 10).await;
+    let s = e.create_stream(def("s", vec![]), false).await.unwrap();
+    let mut v = 0;
+    let refused = loop {
+        v += 1;
+        assert!(v < 100, "the disk is never full");
+        e.insert(s, vec![rows(&[("a", START.0, v)])], v1()).await.unwrap();
+        if let Err(error) = e.flush(Some(s)).await {
+            break error;
+        }
+    };
+    let told = |error: &ebb_engine::Error| error.message().contains("disk 'default' has") && error.message().contains("are needed");
+    assert_eq!(refused.kind(), ErrorKind::Full);
+    assert!(told(&refused), "{refused}");
+    let everything: Vec<i64> = (1..=v).collect();
+    assert_eq!(values(&e, s).await, everything);
+    let mut staged = e.stage(s, v1()).await.unwrap();
+    staged.push(rows(&[("a", START.0, 1000)])).await.unwrap();
+    let refused = staged.finish().await.unwrap_err();
+    assert!(refused.kind() == ErrorKind::Full && told(&refused), "{refused}");
+    let stored = parts(&e, s);
+    let (placed, reserved) = (64 * 1024 - space.available().unwrap(), space.reserved_bytes());
+    let on_disk: u64 = e.manifest().stream(s).unwrap().parts.values().map(|p| p.placement.bytes).sum();
+    assert_eq!((placed, reserved), (on_disk, 0));
+    drop(e);
+    // Counted again from the manifest. The sources together are larger than what is left.
+    let (e, space) = open_with_room(&machine, 64 << 10).await;
+    assert_eq!(64 * 1024 - space.available().unwrap(), on_disk);
+    let before = e.part_log().await.unwrap().len();
+    let state = e.manifest().stream(s).unwrap().clone();
+    assert!(e.optimize(s, None, true).await.is_err(), "the tail has no room");
+    drop(e);
+    let (e, _) = open_with_room(&machine, on_disk + (16 << 10)).await;
+    e.optimize(s, None, true).await.unwrap();
+    let error = e.status().last_error.unwrap_or_default();
+    assert!(error.contains("destination_full") && error.contains("disk 'default' has"), "{error}");
+    assert_eq!(parts(&e, s), stored + 1, "but for the flush nothing was written");
+    assert!(e.part_log().await.unwrap().len() > before && state.parts.size() == stored);
+    assert_eq!(values(&e, s).await, everything);
+    e.truncate(s).await.unwrap();
+    e.settle(None).await.unwrap();
+    let (e, space) = {
+        drop(e);
+        open_with_room(&machine, 64 << 10).await
+    };
+    assert_eq!(space.available().unwrap(), 64 << 10);
+    e.insert(s, vec![rows(&[("a", START.0, 1)])], v1()).await.unwrap();
+    e.flush(None).await.unwrap();
+    assert_eq!(values(&e, s).await, [1]);
 }

@@ -4,9 +4,9 @@
 
 mod support;
 
-use ebb_engine::{Clock, Disk, Engine, ErrorKind, InsertOptions, Log, Places, Result, Timestamp};
+use ebb_engine::{Clock, Engine, ErrorKind, InsertOptions, Log, Result, Timestamp};
 use ebb_storage::{
-    ids::{DatabaseId, DiskId, SchemaVersion},
+    ids::SchemaVersion,
     interval::Interval,
     manifest::edit::{LifecycleLogRow, PartLogRow},
     testkit::{
@@ -14,7 +14,6 @@ use ebb_storage::{
         power::Cut,
     },
 };
-use std::{path::Path, sync::Arc};
 use support::*;
 
 type Logs = (Vec<PartLogRow>, Vec<LifecycleLogRow>);
@@ -118,13 +117,6 @@ async fn nobody_else_changes_them() {
             assert!(error.message().contains("Ebb's own"), "{error}");
         }
     }
-}
-
-async fn open_on(machine: &CrashDisk, now: Timestamp) -> Result<Arc<Engine>> {
-    let disk = Disk { id: DiskId::DEFAULT, name: "default".into(), store: machine.store("data") };
-    let places =
-        Places { database: DatabaseId("d".to_owned()), meta: machine.store("meta"), log: machine.log(), disks: vec![disk], dir: None };
-    Engine::open_at(options(Path::new("nowhere"), Clock::simulated(now), false), places).await
 }
 
 const STEPS: usize = 8;

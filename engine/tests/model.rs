@@ -10,9 +10,9 @@
 
 mod support;
 
-use ebb_engine::{Clock, Disk, Engine, InsertOptions, Places, ReadView, Result, Timestamp};
+use ebb_engine::{Engine, InsertOptions, ReadView, Result, Timestamp};
 use ebb_storage::{
-    ids::{DatabaseId, DiskId, SchemaVersion, StreamId},
+    ids::{SchemaVersion, StreamId},
     interval::Interval,
     manifest::invariants,
     testkit::{
@@ -21,7 +21,7 @@ use ebb_storage::{
     },
 };
 use futures::TryStreamExt;
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 use support::*;
 
 const SEEDS: std::ops::Range<u64> = 0..200;
@@ -103,17 +103,10 @@ struct World {
     told: Vec<String>,
 }
 
-async fn open_on(machine: &CrashDisk, now: i64) -> Result<Arc<Engine>> {
-    let disk = Disk { id: DiskId::DEFAULT, name: "default".into(), store: machine.store("data") };
-    let places =
-        Places { database: DatabaseId("d".to_owned()), meta: machine.store("meta"), log: machine.log(), disks: vec![disk], dir: None };
-    Engine::open_at(options(Path::new("nowhere"), Clock::simulated(Timestamp(now)), false), places).await
-}
-
 impl World {
     async fn new(seed: u64) -> (Self, Arc<Engine>) {
         let machine = CrashDisk::default();
-        let e = open_on(&machine, START.0).await.unwrap();
+        let e = open_on(&machine, START).await.unwrap();
         let mut world = Self { dice: Dice(seed), machine, now: START.0, streams: Vec::new(), next_v: 1, held: None, told: Vec::new() };
         for n in 0..2 + world.dice.below(2) {
             let rules = world.rules();
@@ -383,7 +376,7 @@ impl World {
                         let _ = e.close().await;
                     }
                     drop(e);
-                    e = match open_on(&self.machine, self.now).await {
+                    e = match open_on(&self.machine, Timestamp(self.now)).await {
                         Ok(e) => e,
                         Err(error) => {
                             assert!(cut, "{error}");
@@ -439,10 +432,10 @@ impl World {
         self.machine = self.machine.reopen(unsynced);
         if self.dice.below(3) == 0 {
             self.machine.power.cut_at(1 + self.dice.below(4), Cut::AppliedNotAcknowledged);
-            let _ = open_on(&self.machine, self.now).await;
+            let _ = open_on(&self.machine, Timestamp(self.now)).await;
             self.machine = self.machine.reopen(unsynced);
         }
-        open_on(&self.machine, self.now).await.unwrap()
+        open_on(&self.machine, Timestamp(self.now)).await.unwrap()
     }
 
     /// What is stored in the end is what the manifest names.

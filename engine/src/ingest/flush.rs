@@ -156,7 +156,9 @@ fn shares(compiled: &Compiled, chunks: &[Arc<TailRows>], compiler: &dyn crate::e
 async fn write_share(core: &Core, stream: StreamId, compiled: &Arc<Compiled>, share: Share, now: Timestamp) -> Result<Stored> {
     let Share { partition, batches, filled } = share;
     let for_encoder = compiled.clone();
-    let (written, (facts, origin)) = write::write(core, stream, compiled.write.clone(), move |encoder| {
+    // In memory rows take more than in a part.
+    let room = write::room_for(core, batches.iter().map(|(r, _)| r.get_array_memory_size() as u64).sum())?;
+    let (written, (facts, origin)) = write::write(core, stream, room, compiled.write.clone(), move |encoder| {
         let rows = concat_batches(&for_encoder.row_schema, batches.iter().map(|(r, _)| r))?;
         let sns: Vec<&dyn arrow::array::Array> = batches.iter().map(|(_, s)| s.as_ref()).collect();
         let sns = arrow::compute::concat(&sns)?;

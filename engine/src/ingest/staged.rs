@@ -114,7 +114,8 @@ impl StagedInsert {
         let Some(buffer) = self.buffers.get_mut(&partition) else { return Ok(()) };
         let batches = std::mem::take(&mut buffer.batches);
         self.buffered_rows -= std::mem::take(&mut buffer.rows);
-        self.buffered_bytes -= std::mem::take(&mut buffer.bytes);
+        let bytes = std::mem::take(&mut buffer.bytes);
+        self.buffered_bytes -= bytes;
         buffer.cut += 1;
         self.partitions += 1;
         if self.partitions > limits::STAGED_PARTS {
@@ -128,7 +129,8 @@ impl StagedInsert {
             let (schema_version, for_encoder) = (compiled.def.schema_version, compiled.clone());
             // Parts are encoded side by side: their columns need not be.
             let options = WriteOptions { threads: 1, ..compiled.write.clone() };
-            let (written, facts) = write::write(&core, stream, options, move |encoder| {
+            let room = write::room_for(&core, bytes as u64)?;
+            let (written, facts) = write::write(&core, stream, room, options, move |encoder| {
                 let rows = concat_batches(&for_encoder.row_schema, &batches)?;
                 drop(batches);
                 let sns: ArrayRef = Arc::new(Int64Array::from_value(0, rows.num_rows()));

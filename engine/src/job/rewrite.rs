@@ -15,7 +15,7 @@ use crate::{
     plan::Plan,
     stream::Compiled,
     upgrade::field_id,
-    write::{self, About, Encoder, Stored},
+    write::{self, About, Encoder, Room, Stored},
 };
 use arrow::{
     array::{BooleanArray, RecordBatch},
@@ -24,7 +24,6 @@ use arrow::{
 use ebb_storage::{
     Error, Result, Timestamp,
     clock::Stopwatch,
-    disk::Reservation,
     ids::ColumnId,
     manifest::{
         Edit, Expect, Manifest,
@@ -163,7 +162,7 @@ fn whole_of(sources: &[Arc<PartMeta>]) -> PartMeta {
 
 async fn rewrite(core: &Arc<Core>, removal: &Removal, sources: Vec<Arc<PartMeta>>, running: &Arc<Running>) -> Result<Output> {
     let started = Stopwatch::start();
-    let _room = room_for(core, &sources)?;
+    let room = room_for(core, &sources)?;
     let mut opened = Vec::with_capacity(sources.len());
     for meta in &sources {
         opened.push(Source::open(core, meta.clone()).await?);
@@ -181,7 +180,7 @@ async fn rewrite(core: &Arc<Core>, removal: &Removal, sources: Vec<Arc<PartMeta>
             [one] if same_columns(one, &removal.compiled) => prune(one, &removal, &running, encoder),
             _ => merge(opened, &removal, &running, encoder),
         };
-        write::write_as(core, (sources[0].stream, id), options, fill).await?
+        write::write_as(core, (sources[0].stream, id), room, options, fill).await?
     };
     let counts = rewritten.counts;
     let rows_in: u64 = sources.iter().map(|s| s.rows).sum();
@@ -219,10 +218,9 @@ async fn rewrite(core: &Arc<Core>, removal: &Removal, sources: Vec<Arc<PartMeta>
 ///
 /// # Errors
 /// `Full` where the disk has not that much left, after what other rewrites reserved.
-fn room_for(core: &Core, sources: &[Arc<PartMeta>]) -> Result<Option<Reservation>> {
+fn room_for(core: &Core, sources: &[Arc<PartMeta>]) -> Result<Room> {
     let bytes = sources.iter().map(|s| s.placement.bytes).fold(0, u64::saturating_add);
-    let reserved = core.space.as_ref().map(|s| s.reserve(bytes)).transpose();
-    reserved.map_err(|e| e.context(format_args!("destination_full: rewriting {} parts", sources.len())))
+    write::room_for(core, bytes).map_err(|e| e.context(format_args!("destination_full: rewriting {} parts", sources.len())))
 }
 
 /// What a rewrite found out while it wrote.

@@ -12,9 +12,17 @@ use ebb_storage::{
 
 /// Deletes what may go; how many objects of removed parts went.
 pub async fn run(core: &Core) -> Result<usize> {
-    let given_up = std::mem::take(&mut *core.abandoned.lock());
-    for (disk, path) in given_up {
-        sweep::delete(&core.disks.disk(disk)?.store, &path).await?;
+    loop {
+        let Some(given_up) = core.abandoned.lock().pop() else { break };
+        let deleted = match core.disks.disk(given_up.disk) {
+            Ok(disk) => sweep::delete(&disk.store, &given_up.path).await,
+            Err(e) => Err(e),
+        };
+        if let Err(e) = deleted {
+            core.abandoned.lock().push(given_up);
+            return Err(e);
+        }
+        core.disks.deleted(given_up.disk, given_up.bytes);
     }
     // The manifest first, then who reads: whoever begins to read later reads a state that names none of the removed.
     let manifest = core.committer.current();
@@ -30,6 +38,7 @@ pub async fn run(core: &Core) -> Result<usize> {
         return Ok(0);
     }
     let count = gone.len();
+    let freed: Vec<_> = gone.iter().filter_map(|key| manifest.graveyard.get(key)).map(|g| g.part.placement.clone()).collect();
     let edits = |m: &ebb_storage::manifest::Manifest, (_, time)| {
         let mut edits = Vec::with_capacity(gone.len() + 1);
         for key in &gone {
@@ -41,6 +50,7 @@ pub async fn run(core: &Core) -> Result<usize> {
         Ok(edits)
     };
     core.committer.commit_with(Vec::new(), edits, |m| core.show(m)).await?;
+    freed.iter().for_each(|p| core.disks.deleted(p.disk, p.bytes));
     Ok(count)
 }
 

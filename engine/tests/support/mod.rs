@@ -6,16 +6,18 @@ use arrow::{
     datatypes::{DataType, Int64Type, TimestampMicrosecondType},
 };
 use ebb_engine::{
-    Clock, Engine, Error, InsertOptions, OpenOptions, ReadView, Result, Timestamp,
+    Clock, Disk, Engine, Error, InsertOptions, OpenOptions, Places, ReadView, Result, Timestamp,
     expr::{ExprCompiler, RowExpr},
 };
 use ebb_storage::{
     column_type::ColumnType,
-    ids::{ColumnId, Fingerprint, SchemaVersion, StreamId},
+    ids::{ColumnId, DatabaseId, DiskId, Fingerprint, SchemaVersion, StreamId},
     part::{PartReader, reader::ReadOptions},
     rules::{Action, Policy, Rule},
     stream_def::{ColumnDef, SettingValue, StreamDef, TP_TIME},
+    testkit::crash_store::CrashDisk,
 };
+use object_store::ObjectStore;
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 pub const DAY: i64 = 86_400_000_000;
@@ -162,6 +164,17 @@ pub fn options(dir: &Path, clock: Clock, background: bool) -> OpenOptions {
 
 pub async fn open(dir: &Path) -> Arc<Engine> {
     Engine::open(options(dir, Clock::simulated(START), false)).await.unwrap()
+}
+
+/// Over a double, with `data` as the default disk.
+pub fn places(machine: &CrashDisk, data: Arc<dyn ObjectStore>) -> Places {
+    let disks = vec![Disk::new(DiskId::DEFAULT, "default", data)];
+    Places { database: DatabaseId("d".to_owned()), meta: machine.store("meta"), log: machine.log(), disks, dir: None }
+}
+
+/// Opens over a double, on a clock that stands at `now`.
+pub async fn open_on(machine: &CrashDisk, now: Timestamp) -> Result<Arc<Engine>> {
+    Engine::open_at(options(Path::new("nowhere"), Clock::simulated(now), false), places(machine, machine.store("data"))).await
 }
 
 /// (v, sn) of all rows that main's head sees, sorted.

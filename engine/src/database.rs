@@ -4,6 +4,7 @@ use crate::{
     core::Core,
     observe::{Explained, RunningJob},
     read::ReadView,
+    settings::ServerSettings,
 };
 use ebb_storage::{Clock, Result, Timestamp, ids::StreamId, manifest::Manifest};
 use std::sync::Arc;
@@ -44,6 +45,11 @@ impl Engine {
 
     pub fn now(&self) -> Timestamp {
         self.core.now()
+    }
+
+    /// In force: those of the manifest, and over them those of this opening.
+    pub fn server_settings(&self) -> ServerSettings {
+        self.core.server()
     }
 
     pub fn manifest(&self) -> Arc<Manifest> {

@@ -5,6 +5,7 @@
 
 mod copying;
 mod killed;
+mod memory;
 mod program;
 mod script;
 mod scripts;

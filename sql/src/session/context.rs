@@ -17,7 +17,7 @@ use datafusion::{
     },
     prelude::SessionConfig,
 };
-use ebb_engine::{Timestamp, settings::ServerSettings};
+use ebb_engine::Timestamp;
 use std::{num::NonZeroUsize, sync::Arc};
 
 /// How many memory users an out-of-memory error names.
@@ -107,6 +107,6 @@ impl Session {
 
 impl Shared {
     pub fn memory_limit(engine: &ebb_engine::Engine) -> u64 {
-        ServerSettings::of(&engine.manifest()).memory_limit_bytes
+        engine.server_settings().memory_limit_bytes
     }
 }

@@ -82,7 +82,8 @@ impl Appender {
             let (mut logged, mut pending) = (Vec::with_capacity(records.len()), Vec::with_capacity(records.len()));
             for r in records {
                 if live.manifest.stream(r.stream).is_none() {
-                    return Err(Error::not_found(format!("stream {} was dropped meanwhile", r.stream)));
+                    drop(live);
+                    return Err(core.is_gone(r.stream));
                 }
                 let known = heads.get(&r.stream).or_else(|| order.heads.get(&r.stream)).copied();
                 let parent = known.unwrap_or_else(|| live.tail(r.stream).head());

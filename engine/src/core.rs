@@ -6,6 +6,7 @@ use crate::{
     disks::Disks,
     ingest::keys::Keys,
     job::registry::Jobs,
+    limits,
     live::LiveCell,
     open::OpenOptions,
     schedule::Stop,
@@ -23,7 +24,7 @@ use ebb_storage::{
 use object_store::path::Path;
 use parking_lot::Mutex;
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
@@ -54,6 +55,8 @@ pub struct Core {
     /// Objects of parts that were given up before anything named them.
     pub abandoned: Mutex<Vec<Abandoned>>,
     pub last_error: Mutex<Option<Error>>,
+    /// Names of streams that were dropped, the newest of them.
+    pub dropped: Mutex<BTreeMap<StreamId, String>>,
     /// The lock on the directory, where there is one.
     pub dir: Option<Arc<DataDir>>,
     /// One move of log rows into their streams at a time.
@@ -82,7 +85,24 @@ impl Core {
     /// `NotFound` without such a stream.
     pub fn stream(&self, id: StreamId) -> Result<Arc<StreamState>> {
         let live = self.live.read();
-        live.manifest.stream(id).cloned().ok_or_else(|| Error::not_found(format!("stream {id} does not exist (any more)")))
+        live.manifest.stream(id).cloned().ok_or_else(|| self.is_gone(id))
+    }
+
+    /// What to say of a stream that is not there: its name, where this opening has seen it dropped.
+    pub fn is_gone(&self, id: StreamId) -> Error {
+        Error::not_found(match self.dropped.lock().get(&id) {
+            Some(name) => format!("stream {name} was dropped meanwhile"),
+            None => "the stream does not exist (any more)".to_owned(),
+        })
+    }
+
+    /// Before a stream goes: whoever still works with it is told its name.
+    pub fn remember_name(&self, def: &StreamDef) {
+        let mut dropped = self.dropped.lock();
+        dropped.insert(def.id, def.full_name());
+        while dropped.len() > limits::DROPPED_NAMES {
+            dropped.pop_first();
+        }
     }
 
     pub fn compiled(&self, def: &Arc<StreamDef>) -> Result<Arc<Compiled>> {

@@ -56,6 +56,7 @@ impl Engine {
                 return Err(Error::not_found(format!("database '{name}' does not exist")));
             }
             dropped = m.streams().filter(|s| s.def.database == name).map(|s| s.def.id).collect();
+            m.streams().filter(|s| s.def.database == name).for_each(|s| self.core.remember_name(&s.def));
             let mut edits = drops(&self.core, &dropped);
             edits.push(Edit::DropDatabase { name: name.to_owned() });
             Ok(edits)
@@ -144,14 +145,18 @@ impl Engine {
                 Err(e) => return Err(e),
             }
         }
-        Err(Error::conflict(format!("stream {stream} is altered by others all the time: try again")))
+        let name = self.core.stream(stream)?.def.full_name();
+        Err(Error::conflict(format!("stream {name} is altered by others all the time: try again")))
     }
 
     pub async fn rename_stream(&self, stream: StreamId, database: &str, name: &str) -> Result<()> {
         not_system(database)?;
         let edits = |m: &Manifest, _| {
-            let state = m.stream(stream).ok_or_else(|| Error::not_found(format!("stream {stream} does not exist (any more)")))?;
+            let state = m.stream(stream).ok_or_else(|| self.core.is_gone(stream))?;
             not_system(&state.def.database)?;
+            if m.stream_named(database, name).is_some() {
+                return Err(Error::conflict(format!("stream {database}.{name} exists already: choose another name or DROP it first")));
+            }
             let def = StreamDef { database: database.to_owned(), name: name.to_owned(), ..state.def.as_ref().clone() };
             Ok(vec![Edit::AlterStream(Box::new(def))])
         };
@@ -161,7 +166,9 @@ impl Engine {
     }
 
     pub async fn drop_stream(&self, stream: StreamId) -> Result<()> {
-        not_system(&self.core.stream(stream)?.def.database)?;
+        let def = self.core.stream(stream)?.def.clone();
+        not_system(&def.database)?;
+        self.core.remember_name(&def);
         let publish = |m: &Arc<Manifest>| {
             self.core.live.publish(|live| {
                 live.manifest = m.clone();

@@ -4,9 +4,9 @@
 
 use crate::{live::Live, open};
 use ebb_storage::{
-    Error, Result,
-    disk::{DurableFs, open::read_format},
-    ids::{DatabaseId, DiskId, Lsn},
+    Error, ErrorKind, Result,
+    disk::{Disk as AnyDisk, DurableFs, open::read_format},
+    ids::{CommitNo, DatabaseId, DiskId, Lsn},
     log::{
         LogDir, LogFile, RealLogDir,
         frame::FileName,
@@ -41,14 +41,29 @@ impl Report {
 /// Looks at the data directory `dir`.
 ///
 /// # Errors
-/// `NotFound` where there is none, `Unavailable` where it cannot be read. Damage is no error: it is in the report.
+/// `NotFound` where there is none, `Invalid` where it is of another version or no folder, `Unavailable` where it cannot be read. Damage
+/// is no error: it is in the report.
 pub async fn check(dir: &Path) -> Result<Report> {
-    let missing = || Error::not_found(format!("{} is not a data directory of Ebb", dir.display()));
-    let database = match read_format(dir) {
-        Ok(found) => found.ok_or_else(missing)?,
-        Err(e) => return Ok(Report { damage: vec![e.to_string()], ..Report::default() }),
-    };
+    let shown = dir.display();
+    let missing = || Error::not_found(format!("{shown} is not a data directory of Ebb"));
+    match std::fs::metadata(dir) {
+        Ok(found) if found.is_dir() => {}
+        Ok(_) => return Err(Error::invalid(format!("{shown} is a file: a data directory is a folder"))),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(missing()),
+        Err(e) => return Err(Error::from(e).context(shown)),
+    }
     let mut report = Report::default();
+    let database = match read_format(dir) {
+        Ok(Some(database)) => database,
+        Ok(None) if dir.join("meta").exists() => {
+            let damage =
+                vec![format!("{}: the file is missing, without it nothing can be opened: restore it", dir.join("FORMAT").display())];
+            return Ok(Report { damage, ..report });
+        }
+        Ok(None) => return Err(missing()),
+        Err(e) if e.kind() == ErrorKind::Corrupt => return Ok(Report { damage: vec![e.to_string()], ..report }),
+        Err(e) => return Err(e),
+    };
     let meta: Arc<dyn ObjectStore> = Arc::new(DurableFs::open(&dir.join("meta"))?);
     let inspected = inspect(meta).await?;
     report.damage.extend(inspected.damage);
@@ -58,7 +73,15 @@ pub async fn check(dir: &Path) -> Result<Report> {
     look_at_log(&mut report, log.as_ref(), &database, applied)?;
     let Some(manifest) = inspected.manifest else { return Ok(report) };
     report.streams = manifest.user_streams().count();
-    let live = match open::replay(&manifest, log, &database).await {
+    // Without a commit the first opening was cut short, maybe before it wrote the marker.
+    if manifest.no > CommitNo(0)
+        && let Err(e) = AnyDisk::open(open::default_disk(dir), &database).await
+    {
+        report.damage.push(e.to_string());
+    }
+    let replayed = open::replay(&manifest, log, &database).await;
+    let refused = replayed.is_err();
+    let live = match replayed {
         Ok((live, _, _)) => live,
         Err(e) => {
             note(&mut report.damage, e.to_string());
@@ -71,6 +94,10 @@ pub async fn check(dir: &Path) -> Result<Report> {
         report.garbage.push(format!("{} ({} bytes): no part has it", orphan.path, orphan.bytes));
     }
     removed(&mut report, &manifest, &database);
+    if refused {
+        // Nothing is swept where the start is refused, and the log may name what the manifest does not.
+        report.garbage.clear();
+    }
     Ok(report)
 }
 

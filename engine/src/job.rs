@@ -12,9 +12,14 @@ pub mod told;
 pub mod vacuum;
 
 use crate::{core::Core, plan::Plan};
-use ebb_storage::{ErrorKind, Result};
+use ebb_storage::{Error, ErrorKind, Result};
 use registry::JobGuard;
 use std::sync::Arc;
+
+/// Whether the parts still are the stream's: then what was not found is a file, and planning anew does not help.
+fn are_listed(core: &Core, plan: &Plan) -> bool {
+    core.stream(plan.stream()).is_ok_and(|s| plan.parts().iter().all(|p| s.parts.contains_key(p)))
+}
 
 /// Carries out a plan whose parts the guard holds; what failed is remembered with its parts.
 pub async fn run(core: &Arc<Core>, plan: Plan, guard: JobGuard) -> Result<()> {
@@ -23,6 +28,10 @@ pub async fn run(core: &Arc<Core>, plan: Plan, guard: JobGuard) -> Result<()> {
         Plan::Prune { .. } | Plan::Merge { .. } => rewrite::run(core, &plan, &guard).await,
         Plan::Measure { .. } => measure::run(core, &plan, &guard).await,
     };
+    let done = done.map_err(|e| match e.kind() {
+        ErrorKind::NotFound if are_listed(core, &plan) => Error::corrupt(format!("a part's file is missing: {e}")),
+        _ => e,
+    });
     match &done {
         Ok(()) => core.jobs.succeeded(plan.parts()),
         // Planned anew from what is there now: no failure of the part.
@@ -30,6 +39,7 @@ pub async fn run(core: &Arc<Core>, plan: Plan, guard: JobGuard) -> Result<()> {
         Err(e) => {
             core.note(e);
             core.jobs.failed(plan.parts(), core.now(), e);
+            told::failure(core, &plan, e).await;
         }
     }
     std::mem::drop(guard);

@@ -20,6 +20,8 @@ pub const STAGED_PARTS: usize = 100_000;
 pub const TAIL_FULL_TIMES: u64 = 8;
 /// Statements of one transaction.
 pub const TRANSACTION_RECORDS: usize = 100_000;
+/// Names of dropped streams that are remembered for messages.
+pub const DROPPED_NAMES: usize = 1000;
 /// Attempts at a definition that others change at the same time.
 pub const ALTER_ATTEMPTS: usize = 64;
 /// Rounds of SETTLE before it says that the work does not come to an end.

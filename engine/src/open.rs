@@ -21,11 +21,11 @@ use crate::{
     stream::CompiledCache,
 };
 use ebb_storage::{
-    Clock, Error, Result, Timestamp,
+    Clock, Error, ErrorKind, Result, Timestamp,
     disk::{DataDir, Disk as AnyDisk, DiskDef, DiskKind, DurableFs, open::RESERVE_BYTES},
-    ids::{DatabaseId, DiskId, Lsn, StreamId},
+    ids::{DatabaseId, DiskId, Epoch, Lsn, StreamId},
     log::{self, LogDir, RealLogDir, Record, StartLog, Verb},
-    manifest::{Committer, Manifest},
+    manifest::{Committer, Manifest, committer::OnFull},
     stream_def::SettingValue,
     vacuum::{InFlight, sweep},
 };
@@ -68,14 +68,7 @@ impl Places {
         for (fs, prefix) in [(&meta, object_store::path::Path::default()), (&root, data.database().0.as_str().into())] {
             fs.sweep_staged(&prefix)?;
         }
-        let def = DiskDef {
-            id: DiskId::DEFAULT,
-            name: "default".to_owned(),
-            kind: DiskKind::Local { path: data.root().to_path_buf() },
-            capacity_bytes: None,
-            max_usage_pct: 100,
-        };
-        let disk = AnyDisk::create(def, data.database()).await?;
+        let disk = AnyDisk::create(default_disk(data.root()), data.database()).await?;
         Ok(Self {
             database: data.database().clone(),
             meta: Arc::new(meta),
@@ -83,6 +76,17 @@ impl Places {
             disks: vec![Disk::new(disk.id, &disk.name, disk.store).with_space(disk.space)],
             dir: Some(data),
         })
+    }
+}
+
+/// The disk that the data directory is.
+pub(crate) fn default_disk(root: &std::path::Path) -> DiskDef {
+    DiskDef {
+        id: DiskId::DEFAULT,
+        name: "default".to_owned(),
+        kind: DiskKind::Local { path: root.to_path_buf() },
+        capacity_bytes: None,
+        max_usage_pct: 100,
     }
 }
 
@@ -100,15 +104,19 @@ impl Engine {
         let Places { database, meta, log, disks, dir } = places;
         let dir = dir.map(Arc::new);
         let reserve = dir.clone();
-        let on_full = Arc::new(move || reserve.as_ref().is_some_and(|d| d.release_reserve().unwrap_or(false)));
-        let opened = Committer::open(meta, options.clock.clone(), on_full).await?;
+        let on_full: OnFull = Arc::new(move || reserve.as_ref().is_some_and(|d| d.release_reserve().unwrap_or(false)));
+        let opened = Committer::open(meta, options.clock.clone(), on_full.clone()).await?;
         let (mut live, replayed, last_time) = replay(&opened.manifest, log.clone(), &database).await?;
         ebb_storage::manifest::committer::not_before(&options.clock, last_time, "record")?;
         let keys = keys_of(&mut live);
         let live = Arc::new(LiveCell::new(live));
         let start =
             StartLog { dir: log, database: database.clone(), epoch: opened.committer.epoch(), replayed, limits: log::Limits::default() };
-        let appender = Appender::start(start, live.clone(), last_time)?;
+        let appender = match Appender::start(start.clone(), live.clone(), last_time) {
+            // Without a file of the log nothing can be read, dropped or truncated to make room.
+            Err(e) if e.kind() == ErrorKind::Full && on_full() => Appender::start(start, live.clone(), last_time)?,
+            started => started?,
+        };
         let core = Arc::new(Core {
             options,
             disks: Arc::new(Disks::new(database, disks)),
@@ -124,6 +132,7 @@ impl Engine {
             tail_due: Mutex::default(),
             abandoned: Mutex::default(),
             last_error: Mutex::default(),
+            dropped: Mutex::default(),
             dir,
             moving: tokio::sync::Mutex::default(),
             flushing: Mutex::default(),
@@ -151,10 +160,7 @@ pub(crate) async fn replay(
             last_time = last_time.max(record.header.time);
             fold(&manifest, &mut tails, lsn, record)
         })?;
-        // The first opening makes a file before there can be a stream, and one is always kept.
-        if replayed.files.is_empty() && manifest.streams().next().is_some() {
-            return Err(Error::corrupt("the log has no files, but there are streams: restore the log files"));
-        }
+        lacks_no_file(&manifest, &replayed)?;
         let mut live = Live::new(manifest);
         for (stream, tail) in tails {
             live.set_tail(stream, tail);
@@ -162,6 +168,25 @@ pub(crate) async fn replay(
         Ok((live, replayed, last_time))
     })
     .await
+}
+
+/// Each opening makes a file of the log, header and all, before it commits anything else, and only a later one's may replace it.
+///
+/// # Errors
+/// `Corrupt` where that file is gone or empty: whatever was acknowledged in it is gone as well.
+fn lacks_no_file(manifest: &Manifest, replayed: &log::Replayed) -> Result<()> {
+    let begun = manifest.log_epoch;
+    let needed = begun > Epoch(0) || manifest.streams().next().is_some();
+    if !needed || replayed.files.iter().any(|f| f.epoch >= begun) {
+        return Ok(());
+    }
+    Err(Error::corrupt(match &replayed.torn {
+        Some(torn) if torn.offset == 0 => {
+            format!("log file {}: its header is damaged, but changes were made after it was begun: restore the file", torn.file)
+        }
+        _ if replayed.files.is_empty() => "the log has no files, but there are streams: restore the log files".to_owned(),
+        _ => format!("the log's files of epoch {begun} are missing, but changes were made in it: restore the log files"),
+    }))
 }
 
 fn fold(manifest: &Manifest, tails: &mut HashMap<StreamId, Tail>, lsn: Lsn, record: Record) -> Result<()> {

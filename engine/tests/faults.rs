@@ -9,9 +9,10 @@ use arrow::datatypes::Int64Type;
 use ebb_engine::{Clock, Disk, Engine, ErrorKind, InsertOptions, Places};
 use ebb_storage::{
     column_type::ColumnType,
-    disk::{Space, space::Source},
+    disk::{DataDir, Space, space::Source},
     ids::{ColumnId, DiskId, SchemaVersion, StreamId},
     interval::Interval,
+    manifest::edit::PartEvent,
     part::{PartReader, reader::ReadOptions},
     stream_def::StreamDef,
     testkit::{
@@ -62,6 +63,77 @@ async fn a_full_log_disk_refuses_and_recovers() {
     drop((view, e));
     let e = open_over(machine.store("data"), machine.log(), &machine).await;
     assert_eq!(read(&e, s).await, all);
+}
+
+/// The commit that takes the epoch and the header of the log's new file may use the reserve, whichever finds the disk full first.
+#[tokio::test]
+async fn a_full_disk_is_opened_with_the_reserve() {
+    let (dir, machine) = (tempfile::tempdir().unwrap(), CrashDisk::default());
+    let e = open_over(machine.store("data"), machine.log(), &machine).await;
+    let s = e.create_stream(def("s", vec![]), false).await.unwrap();
+    e.insert(s, vec![rows(&[("a", START.0, 1)])], v1()).await.unwrap();
+    drop(e);
+    for full in ["meta", "log", "both"] {
+        let meta = FaultStore::over(machine.store("meta"));
+        let log = FaultLog::over(machine.log());
+        let data = DataDir::open(dir.path(), 4096).unwrap();
+        let reserve = dir.path().join("RESERVE");
+        assert!(reserve.exists());
+        if full != "log" {
+            meta.inject(Op::Put, "commits", 0, 1, Fault::DiskFull);
+        }
+        if full != "meta" {
+            log.fail_write(std::io::ErrorKind::StorageFull);
+        }
+        let places = Places { meta: Arc::new(meta), log: Arc::new(log), dir: Some(data), ..places(&machine, machine.store("data")) };
+        let opened = Engine::open_at(options(Path::new("nowhere"), Clock::simulated(START), false), places).await;
+        if full == "both" {
+            assert_eq!(opened.err().unwrap().kind(), ErrorKind::Full, "there is one reserve");
+            continue;
+        }
+        let e = opened.unwrap();
+        assert!(!reserve.exists(), "{full}");
+        assert_eq!(values(&e, s).await, [1], "{full}");
+    }
+    let e = open_over(machine.store("data"), machine.log(), &machine).await;
+    assert_eq!(values(&e, s).await, [1]);
+    e.drop_stream(s).await.unwrap();
+}
+
+/// A merge that fails is told: by OPTIMIZE, by part_log, by the parts' state, whether rules exist or not.
+#[tokio::test]
+async fn a_failed_merge_is_told_everywhere() {
+    for rules in [vec![], vec![delete("ts + 1000 days", None, 1)]] {
+        let machine = CrashDisk::default();
+        let store = FaultStore::over(machine.store("data"));
+        let e = open_over(Arc::new(store.clone()), machine.log(), &machine).await;
+        let s = e.create_stream(def("s", rules.clone()), false).await.unwrap();
+        for i in 0..2 {
+            // Two partitions: what can be merged is.
+            let (now, later) = (START.0, START.0 + 60 * DAY);
+            e.insert(s, vec![rows(&[("a", now, i), ("a", later, 10 + i)])], v1()).await.unwrap();
+            e.flush(Some(s)).await.unwrap();
+        }
+        assert_eq!(parts(&e, s), 4);
+        store.inject(Op::Get, "parts", 0, 1, Fault::Fail);
+        let said = e.optimize(s, None, true).await.unwrap_err();
+        assert!(said.kind() == ErrorKind::Unavailable && said.message().contains("OPTIMIZE STREAM default.s"), "{said}");
+        assert!(said.to_string().contains("an injected fault"), "{said}");
+        assert_eq!(parts(&e, s), 3, "the other partition is one part");
+        let failed: Vec<_> = e.part_log().await.unwrap().into_iter().filter(|r| !r.error.is_empty()).collect();
+        assert_eq!(failed.len(), 1);
+        let row = &failed[0];
+        assert!(row.event == PartEvent::MergeParts && row.source_parts.len() == 2 && row.error.contains("an injected fault"), "{row:?}");
+        let told: Vec<_> = e.explain_lifecycle(s, e.now()).unwrap().into_iter().filter(|l| l.state == "backing_off").collect();
+        assert_eq!(told.len(), 2, "of both parts");
+        assert!(
+            told.iter().all(|l| l.rule.is_empty() && l.reason.contains("an injected fault") && l.next_attempt_at.is_some()),
+            "{told:?}"
+        );
+        e.optimize(s, None, true).await.unwrap();
+        assert_eq!(parts(&e, s), 2);
+        assert!(e.explain_lifecycle(s, e.now()).unwrap().iter().all(|l| l.state == "not_due"));
+    }
 }
 
 /// proves F15: one part that cannot be read does not keep the others from ageing.
@@ -246,8 +318,9 @@ async fn flushes_staged_inserts_and_rewrites_ask_their_disk_for_room() {
     assert!(e.optimize(s, None, true).await.is_err(), "the tail has no room");
     drop(e);
     let (e, _) = open_with_room(&machine, on_disk + (16 << 10)).await;
-    e.optimize(s, None, true).await.unwrap();
+    let said = e.optimize(s, None, true).await.unwrap_err();
     let error = e.status().last_error.unwrap_or_default();
+    assert!(said.kind() == ErrorKind::Full && said.to_string().contains(&error), "{said}");
     assert!(error.contains("destination_full") && error.contains("disk 'default' has"), "{error}");
     assert_eq!(parts(&e, s), stored + 1, "but for the flush nothing was written");
     assert!(e.part_log().await.unwrap().len() > before && state.parts.size() == stored);

@@ -79,6 +79,98 @@ async fn a_folder_that_is_no_database_is_not_found() {
     assert_eq!(check(dir.path()).await.unwrap_err().kind(), ErrorKind::NotFound);
 }
 
+/// The marker and FORMAT, each damaged in every way, and what is no data directory at all.
+#[tokio::test]
+async fn the_files_that_make_a_data_directory_are_looked_at() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    filled(dir).await;
+    for name in ["EBB-DISK", "FORMAT"] {
+        let file = dir.join(name);
+        let sound = fs::read(&file).unwrap();
+        for damaged in [&[][..], &sound[..sound.len() / 2], &[&sound[..], b"x"].concat()] {
+            fs::write(&file, damaged).unwrap();
+            let report = check(dir).await.unwrap();
+            assert!(report.damage.iter().any(|d| d.contains(name)), "{name} {damaged:?}: {report:?}");
+        }
+        fs::remove_file(&file).unwrap();
+        let report = check(dir).await.unwrap();
+        assert!(report.damage.iter().any(|d| d.contains(name)), "{name}: {report:?}");
+        if name == "FORMAT" {
+            assert!(refused(dir).await.contains(name));
+        }
+        fs::write(&file, sound).unwrap();
+        assert!(check(dir).await.unwrap().is_clean());
+    }
+    let file = dir.join("LOCK");
+    let said = check(&file).await.unwrap_err();
+    assert!(said.kind() == ErrorKind::Invalid && said.message().contains("LOCK is a file"), "{said}");
+    let opened = ebb_engine::Engine::open(options(&file, ebb_engine::Clock::simulated(START), false)).await.err().unwrap();
+    assert!(opened.kind() == ErrorKind::Invalid && opened.message().contains("LOCK is a file"), "{opened}");
+    fs::write(dir.join("FORMAT"), r#"{"ebb_format":9,"database":"x"}"#).unwrap();
+    assert_eq!(check(dir).await.unwrap_err().kind(), ErrorKind::Invalid, "another version is no damage");
+}
+
+/// proves D5: acknowledged records that only the newest file had. Where it ends, a torn tail cannot be told from damage; that it began can.
+#[tokio::test]
+async fn a_newest_log_file_that_is_emptied_or_gone_is_named_and_left() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    filled(dir).await;
+    let e = open(dir).await;
+    let s = e.read().stream_named("default", "s").unwrap().def.id;
+    e.insert(s, vec![rows(&[("a", START.0, 4)])], v1()).await.unwrap();
+    // Any commit proves that this opening has begun its file.
+    let t = e.create_stream(def("t", vec![]), false).await.unwrap();
+    e.insert(t, vec![rows(&[("a", START.0, 5)])], v1()).await.unwrap();
+    drop(e);
+    let files = log_files(dir);
+    assert_eq!(files.len(), 2, "the first is needed");
+    let newest = &files[1];
+    let (name, sound) = (newest.file_name().unwrap().to_string_lossy().into_owned(), fs::read(newest).unwrap());
+    for damaged in [&[][..], &sound[..20]] {
+        fs::write(newest, damaged).unwrap();
+        let report = check(dir).await.unwrap();
+        assert!(report.damage.iter().any(|d| d.contains(&name)) && report.garbage.is_empty(), "{report:?}");
+        for _ in 0..2 {
+            assert!(refused(dir).await.contains(&name));
+            assert_eq!(fs::read(newest).unwrap(), damaged, "what is refused is left as it is");
+        }
+    }
+    fs::remove_file(newest).unwrap();
+    assert!(refused(dir).await.contains("files of epoch"));
+    assert!(!check(dir).await.unwrap().is_clean());
+    fs::remove_file(&files[0]).unwrap();
+    assert!(refused(dir).await.contains("the log has no files"));
+    fs::write(newest, sound).unwrap();
+    assert!(refused(dir).await.contains("missing"), "the first is needed");
+}
+
+/// Lost records of the newest file are known as far as parts hold later ones.
+#[tokio::test]
+async fn a_newest_log_file_that_ends_before_what_is_applied_is_named_and_left() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let e = open(dir).await;
+    let a = e.create_stream(def("a", vec![]), false).await.unwrap();
+    for i in 0..4 {
+        e.insert(a, vec![rows(&[("a", START.0, i)])], v1()).await.unwrap();
+    }
+    e.flush(None).await.unwrap();
+    e.insert(a, vec![rows(&[("a", START.0, 9)])], v1()).await.unwrap();
+    drop(e);
+    let file = log_files(dir).pop().unwrap();
+    let (name, sound) = (file.file_name().unwrap().to_string_lossy().into_owned(), fs::read(&file).unwrap());
+    for keep in [0, 10, sound.len() / 2] {
+        fs::write(&file, &sound[..keep]).unwrap();
+        assert!(check(dir).await.unwrap().damage.iter().any(|d| d.contains(&name)), "{keep}");
+        assert!(refused(dir).await.contains(&name), "{keep}");
+        assert_eq!(fs::read(&file).unwrap(), &sound[..keep], "what is refused is left as it is");
+    }
+    fs::write(&file, &sound).unwrap();
+    assert_eq!(values(&*open(dir).await, a).await, [0, 1, 2, 3, 9]);
+}
+
 fn log_files(dir: &Path) -> Vec<PathBuf> {
     find(&dir.join("log"), &|_| true)
 }

@@ -270,3 +270,24 @@ async fn a_reader_keeps_its_parts() {
     e.settle(None).await.unwrap();
     assert_eq!(files(dir.path()), 1);
 }
+
+/// Messages name streams, not their numbers, and say nothing of commits.
+#[tokio::test]
+async fn errors_name_the_stream() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = open(dir.path()).await;
+    let a = e.create_stream(def("a", vec![]), false).await.unwrap();
+    e.create_stream(def("b", vec![]), false).await.unwrap();
+    let taken = e.rename_stream(a, "default", "b").await.unwrap_err();
+    assert_eq!(taken.to_string(), "stream default.b exists already: choose another name or DROP it first");
+    let mut transaction = e.transaction();
+    transaction.insert(a, vec![rows(&[("a", START.0, 1)])], v1()).await.unwrap();
+    e.drop_stream(a).await.unwrap();
+    let gone = "stream default.a was dropped meanwhile";
+    assert_eq!(transaction.commit().await.unwrap_err().to_string(), gone);
+    assert_eq!(e.insert(a, vec![rows(&[("a", START.0, 1)])], v1()).await.unwrap_err().to_string(), gone);
+    assert_eq!(e.rename_stream(a, "default", "c").await.unwrap_err().to_string(), gone);
+    assert_eq!(e.truncate(a).await.unwrap_err().to_string(), gone);
+    assert_eq!(e.drop_stream(a).await.unwrap_err().to_string(), gone);
+    assert_eq!(e.explain_lifecycle(a, e.now()).unwrap_err().to_string(), gone);
+}

@@ -117,6 +117,7 @@ async fn commit(core: &Core, plan: &Plan, compiled: &Compiled, outputs: &[Output
                 bytes_read: o.sources.iter().map(|s| s.placement.bytes).sum(),
                 duration_ms: o.duration_ms,
                 reason: reason.clone(),
+                ..Told::default()
             };
             let bytes_after = o.stored.as_ref().map_or(0, |s| s.meta.placement.bytes);
             match &o.stored {

@@ -1,10 +1,11 @@
-//! Rows of the two logs, made from what a job did. They ride in the job's own commit.
+//! Rows of the two logs, made from what a job did. They ride in the job's own commit; only a failure, which has
+//! none, gets one.
 
-use crate::{core::Core, stream::CompiledRule};
+use crate::{core::Core, plan::Plan, stream::CompiledRule};
 use ebb_storage::{
-    Timestamp,
+    Error, ErrorKind, Timestamp,
     manifest::{
-        Edit, StreamState,
+        Edit, Manifest, StreamState,
         edit::{LifecycleLogRow, PartEvent, PartLogRow},
     },
     part::PartMeta,
@@ -18,6 +19,38 @@ pub struct Told {
     pub bytes_read: u64,
     pub duration_ms: u64,
     pub reason: String,
+    /// Empty where it was done.
+    pub error: String,
+}
+
+/// Says in part_log that a job failed and why, by a commit of its own: there is no other. Where that fails too, as on a full disk, the
+/// status and the parts' own state still tell.
+pub async fn failure(core: &Core, plan: &Plan, error: &Error) {
+    let event = match plan {
+        Plan::Drop { .. } => PartEvent::DropPart,
+        Plan::Prune { .. } => PartEvent::PrunePart,
+        Plan::Merge { .. } => PartEvent::MergeParts,
+        // Nothing of the part would have changed.
+        Plan::Measure { .. } => return,
+    };
+    let reason = match plan {
+        Plan::Merge { reason, .. } => reason.clone(),
+        _ => "rows are due".to_owned(),
+    };
+    let edits = |m: &Manifest, (_, time): (_, Timestamp)| {
+        let state = m.stream(plan.stream()).ok_or_else(|| Error::not_found("the stream was dropped meanwhile"))?;
+        let metas: Vec<_> = plan.parts().iter().filter_map(|p| state.parts.get(p)).collect();
+        let nothing = || Error::conflict("nothing to tell");
+        let first = metas.first().ok_or_else(nothing)?;
+        let told =
+            Told { source_parts: metas.iter().map(|m| m.name.clone()).collect(), reason, error: error.to_string(), ..Told::default() };
+        Ok(vec![part_row(core, state, time, event, first, told).ok_or_else(nothing)?])
+    };
+    if let Err(e) = core.committer.commit_with(Vec::new(), edits, |m| core.show(m)).await
+        && e.kind() == ErrorKind::Fenced
+    {
+        core.note(&e);
+    }
 }
 
 /// `None` for the streams that keep the logs.
@@ -37,7 +70,7 @@ pub fn part_row(core: &Core, state: &StreamState, time: Timestamp, event: PartEv
         bytes_read: told.bytes_read,
         duration_ms: told.duration_ms,
         reason: told.reason,
-        error: String::new(),
+        error: told.error,
     };
     (!state.def.is_internal()).then(|| Edit::PartLog(Box::new(row())))
 }

@@ -25,14 +25,18 @@ pub struct Row {
     pub bytes: u64,
 }
 
-/// One row for each rule, or one that says that there is none.
+/// One row for each rule, or one that says that there is none; and one without a rule where merging the part failed, which no rule
+/// asked for.
 pub fn explain(meta: &PartMeta, part: &PartView, partition: &PartitionView, stream: &StreamView, now: Timestamp) -> Vec<Row> {
-    let rules: Vec<&RuleView> = stream.rules.iter().collect();
-    if rules.is_empty() {
-        let none = Decision { action: Action::None, state: State::NotDue, due_at: None, next_attempt_at: None };
-        return vec![row(meta, None, none, stream, part)];
+    let rules = stream.rules.iter().map(|rule| (Some(rule), of_rule(meta, part, partition, stream, rule, now)));
+    let mut all: Vec<(Option<&RuleView>, Decision)> = rules.collect();
+    let without = |state, next_attempt_at| Decision { action: Action::None, state, due_at: None, next_attempt_at };
+    match part.backing_off(now) {
+        Some(at) if all.iter().all(|(_, d)| d.state != State::BackingOff) => all.push((None, without(State::BackingOff, Some(at)))),
+        _ if all.is_empty() => all.push((None, without(State::NotDue, None))),
+        _ => {}
     }
-    rules.into_iter().map(|rule| row(meta, Some(rule), of_rule(meta, part, partition, stream, rule, now), stream, part)).collect()
+    all.into_iter().map(|(rule, decision)| row(meta, rule, decision, stream, part)).collect()
 }
 
 /// What one rule alone would do: `decide` over a view that knows only this rule's facts.
@@ -67,7 +71,11 @@ fn row(meta: &PartMeta, rule: Option<&RuleView>, d: Decision, stream: &StreamVie
         state: d.state,
         reason,
         blocked_by,
-        since: if d.state == State::NotDue { None } else { d.due_at },
+        since: match d.state {
+            State::NotDue => None,
+            State::BackingOff if rule.is_none() => part.failure.as_ref().map(|f| f.last_at),
+            _ => d.due_at,
+        },
         unblock_with,
         next_attempt_at: d.next_attempt_at,
         rows,

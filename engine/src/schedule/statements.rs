@@ -55,7 +55,7 @@ impl Engine {
             for state in states.into_iter().filter(|s| stream.is_none_or(|id| s.def.id == id)) {
                 for plan in plan::plan(&views::stream_view(core, &state)?, now).plans {
                     any = true;
-                    carry_out(core, plan, &state).await?;
+                    _ = carry_out(core, plan, &state).await?;
                 }
             }
             if !any && !core.jobs.works_on(stream) {
@@ -69,7 +69,8 @@ impl Engine {
     /// Flushes, then one eager round of merging; with `final_` until every partition is one part. All due is applied.
     ///
     /// # Errors
-    /// `Conflict` under STOP MERGES; `NotFound` without the stream or the partition.
+    /// `Conflict` under STOP MERGES; `NotFound` without the stream or the partition; of the first job that failed its error, after the
+    /// others were done.
     pub async fn optimize(&self, stream: StreamId, partition: Option<&str>, final_: bool) -> Result<Optimized> {
         let core = &self.core;
         core.stream(stream)?;
@@ -83,7 +84,9 @@ impl Engine {
         {
             return Err(Error::not_found(format!("{} has no partition {p}", before.def.full_name())));
         }
+        let name = before.def.full_name();
         let mut answer = Optimized::default();
+        let mut failed: Option<Error> = None;
         (answer.parts_before, answer.rows_before, answer.bytes_before) = sums(&before, partition);
         // Only the parts there are now: rows that arrive meanwhile are the next one's work.
         for _ in 0..limits::SETTLE_ROUNDS {
@@ -96,7 +99,11 @@ impl Engine {
             let mut done = true;
             for plan in plans {
                 let kind = plan.kind().to_owned();
-                done &= carry_out(core, plan, &state).await?;
+                match carry_out(core, plan, &state).await? {
+                    Done::Yes => {}
+                    Done::PlanAnew => done = false,
+                    Done::Failed(e) => _ = failed.get_or_insert(e),
+                }
                 if !answer.actions.contains(&kind) {
                     answer.actions.push(kind);
                 }
@@ -104,6 +111,9 @@ impl Engine {
             if done {
                 break;
             }
+        }
+        if let Some(e) = failed {
+            return Err(e.context(format_args!("OPTIMIZE STREAM {name}")));
         }
         let after = core.stream(stream)?;
         (answer.parts_after, answer.rows_after, answer.bytes_after) = sums(&after, partition);
@@ -137,17 +147,25 @@ impl Engine {
     }
 }
 
-/// Runs a plan now; false where it has to be planned anew.
+/// What became of a plan.
+enum Done {
+    Yes,
+    PlanAnew,
+    /// Noted with its parts, which back off.
+    Failed(Error),
+}
+
+/// Runs a plan now.
 ///
 /// # Errors
-/// Only where the stream is gone or the engine is at its end: a failed job is noted with its parts, and backs off.
-async fn carry_out(core: &Arc<Core>, plan: Plan, state: &StreamState) -> Result<bool> {
-    let Some(guard) = core.jobs.begin(core.epoch(), &plan, state) else { return Ok(false) };
+/// Only where the engine is at its end.
+async fn carry_out(core: &Arc<Core>, plan: Plan, state: &StreamState) -> Result<Done> {
+    let Some(guard) = core.jobs.begin(core.epoch(), &plan, state) else { return Ok(Done::PlanAnew) };
     match job::run(core, plan, guard).await {
-        Ok(()) => Ok(true),
-        Err(e) if e.kind() == ErrorKind::Conflict || e.kind() == ErrorKind::NotFound => Ok(false),
+        Ok(()) => Ok(Done::Yes),
+        Err(e) if e.kind() == ErrorKind::Conflict || e.kind() == ErrorKind::NotFound => Ok(Done::PlanAnew),
         Err(e) if e.kind() == ErrorKind::Fenced => Err(e),
-        Err(_) => Ok(true),
+        Err(e) => Ok(Done::Failed(e)),
     }
 }
 

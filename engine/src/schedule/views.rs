@@ -48,8 +48,7 @@ pub fn stops_of(core: &Core, stream: StreamId) -> Stops {
 
 pub fn explain(core: &Core, stream: StreamId, at: Timestamp) -> Result<Vec<Explained>> {
     let live = core.live.read();
-    let state =
-        live.manifest.stream(stream).cloned().ok_or_else(|| Error::not_found(format!("stream {stream} does not exist (any more)")))?;
+    let state = live.manifest.stream(stream).cloned().ok_or_else(|| core.is_gone(stream))?;
     let mut view = stream_view(core, &state)?;
     let staged = add_staged(&mut view, &live.tail(stream));
     let text = |t: String| (!t.is_empty()).then_some(t);

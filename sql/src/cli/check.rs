@@ -1,7 +1,8 @@
-//! `ebb check`: what `ebb_engine::inspect` finds, as lines. 0 clean, 1 damage, 2 no data directory.
+//! `ebb check`: what `ebb_engine::inspect` finds, as lines. 0 clean, 1 damage, 2 where there is nothing that can be looked
+//! at: no data directory, or one that may not be read.
 
 use super::{FAILED, USAGE, complain, say};
-use ebb_engine::{ErrorKind, inspect};
+use ebb_engine::inspect;
 use std::{path::Path, process::ExitCode};
 
 pub async fn run(dir: &Path) -> ExitCode {
@@ -9,8 +10,7 @@ pub async fn run(dir: &Path) -> ExitCode {
         Ok(report) => report,
         Err(e) => {
             complain(&e.to_string());
-            let usage = matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Invalid);
-            return ExitCode::from(if usage { USAGE } else { FAILED });
+            return ExitCode::from(USAGE);
         }
     };
     for line in &report.damage {

@@ -74,13 +74,18 @@ impl Disk {
 
     /// Writes the marker, once. A marker of ours from an earlier try is fine.
     pub async fn mark(&self, database: &DatabaseId) -> Result<()> {
+        let ours = || async { self.check(database).await.map_err(|e| Error::new(ErrorKind::Conflict, e.message())) };
+        match self.store.head(&Path::from(MARKER)).await {
+            // Every opening comes by here: what is there is not written again, so that a full disk can be opened.
+            Ok(_) => return ours().await,
+            Err(object_store::Error::NotFound { .. }) => {}
+            Err(e) => return Err(Error::from(e).context(format!("disk '{}', {MARKER}", self.name))),
+        }
         let marker = Marker { version: 1, disk: self.id, database: database.clone() };
         let text = serde_json::to_vec(&marker).map_err(|e| Error::internal(e.to_string()))?;
         match self.store.put_opts(&Path::from(MARKER), text.into(), PutMode::Create.into()).await {
             Ok(_) => Ok(()),
-            Err(object_store::Error::AlreadyExists { .. }) => {
-                self.check(database).await.map_err(|e| Error::new(ErrorKind::Conflict, e.message()))
-            }
+            Err(object_store::Error::AlreadyExists { .. }) => ours().await,
             Err(e) => Err(Error::from(e).context(format!("disk '{}'", self.name))),
         }
     }

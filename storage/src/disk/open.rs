@@ -36,6 +36,9 @@ impl DataDir {
     /// Opens the directory, or makes it if it is missing or empty.
     pub fn open(root: &Path, reserve_bytes: u64) -> Result<Self> {
         let at = |e: io::Error| Error::from(e).context(format!("data directory {}", root.display()));
+        if fs::metadata(root).is_ok_and(|m| !m.is_dir()) {
+            return Err(Error::invalid(format!("{} is a file: a data directory is a folder, name another one", root.display())));
+        }
         make_durable(&std::path::absolute(root).map_err(at)?).map_err(at)?;
         let root = &fs::canonicalize(root).map_err(at)?;
         let known = root.join("FORMAT").exists();
@@ -143,8 +146,12 @@ fn create_format(root: &Path) -> io::Result<DatabaseId> {
 
 /// A folder with other things in it is not taken over; what a crash during the first opening left is ours.
 fn refuse_strangers(root: &Path) -> Result<()> {
-    for entry in fs::read_dir(root)? {
-        let name = entry?.file_name();
+    let at = |e: io::Error| Error::from(e).context(format!("data directory {}", root.display()));
+    if root.join("meta").exists() {
+        return Err(Error::corrupt(format!("{} is missing, and a database lies beside it: restore it", root.join("FORMAT").display())));
+    }
+    for entry in fs::read_dir(root).map_err(at)? {
+        let name = entry.map_err(at)?.file_name();
         if name != "LOCK" && name != "FORMAT#1" && name != "FORMAT" && name != "lost+found" {
             return Err(Error::invalid(format!(
                 "{} is not a data directory and not empty ({} lies there): name another one",

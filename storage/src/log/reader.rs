@@ -1,7 +1,7 @@
 //! Replay and inspection of the log: which records are true, and what is wrong with the files.
 //!
-//! A bad frame at the end of the last file is a torn tail: [`replay`] cuts it off, durably, before anyone creates the next file. A
-//! bad frame with a good one behind it, or lsns missing between files, before the first or behind the last, is corruption: refused,
+//! A bad frame at the end of the last file is a torn tail: [`replay`] says where, and the writer that goes on cuts it off, durably,
+//! before it creates the next file; a log that is refused stays as it is. A bad frame with a good one behind it, or lsns missing between files, before the first or behind the last, is corruption: refused,
 //! naming file, offset and lsn.
 //! In an older file nothing counts from the first lsn of a newer one on: a writer that was superseded cannot add (I7).
 //!
@@ -27,8 +27,35 @@ pub struct Replayed {
     pub files: Vec<FileName>,
     /// Records handed over.
     pub records: u64,
-    /// Bytes cut off the end of the last file.
-    pub torn_bytes: u64,
+    /// What a crash left at the end of the last file.
+    pub torn: Option<Torn>,
+}
+
+/// The end of the last file that was never whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Torn {
+    pub file: FileName,
+    /// Where it begins; at 0 not even the header is whole, and the file is none.
+    pub offset: u64,
+    pub bytes: u64,
+}
+
+impl Torn {
+    /// Cuts it off, durably. Done once more it changes nothing.
+    pub fn cut_off(&self, dir: &dyn LogDir) -> Result<()> {
+        let name = self.file.to_string();
+        let cut = match self.offset {
+            0 => match dir.remove(&name) {
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+                removed => removed,
+            },
+            offset => dir.open(&name).and_then(|file| {
+                file.truncate(offset)?;
+                file.sync()
+            }),
+        };
+        cut.map_err(|e| unreadable(self.file, e))
+    }
 }
 
 /// Something worth telling about a log file.
@@ -76,11 +103,10 @@ impl Inspection {
     }
 }
 
-/// Hands every record with an lsn above `applied` to `each`, in order, and cuts off a torn tail. On an error what was handed over
-/// does not count.
+/// Hands every record with an lsn above `applied` to `each`, in order. On an error what was handed over does not count.
 pub fn replay(dir: &dyn LogDir, database: &DatabaseId, applied: Lsn, mut each: impl FnMut(Lsn, Record) -> Result<()>) -> Result<Replayed> {
     let files: Vec<_> = names(dir)?.into_iter().filter_map(|n| FileName::parse(&n)).collect();
-    let mut done = Replayed { next_lsn: applied.next(), files: Vec::new(), records: 0, torn_bytes: 0 };
+    let mut done = Replayed { next_lsn: applied.next(), files: Vec::new(), records: 0, torn: None };
     let mut expected: Option<Lsn> = None;
     for (i, name) in files.iter().enumerate() {
         let limit = limit_of(&files, i);
@@ -105,11 +131,8 @@ pub fn replay(dir: &dyn LogDir, database: &DatabaseId, applied: Lsn, mut each: i
             Stop::Corrupt => return Err(Error::corrupt(end.message(*name))),
             Stop::Refused(e) => return Err(e),
             Stop::Torn => {
-                done.torn_bytes = bytes.len() as u64 - end.offset;
-                if end.offset == 0 {
-                    dir.remove(&name.to_string()).map_err(|e| unreadable(*name, e))?;
-                } else {
-                    file.truncate(end.offset).and_then(|()| file.sync()).map_err(|e| unreadable(*name, e))?;
+                done.torn = Some(Torn { file: *name, offset: end.offset, bytes: bytes.len() as u64 - end.offset });
+                if end.offset > 0 {
                     done.files.push(*name);
                 }
             }

@@ -48,6 +48,7 @@ impl Default for Limits {
 }
 
 /// Where a log goes on.
+#[derive(Clone)]
 pub struct StartLog {
     pub dir: Arc<dyn LogDir>,
     pub database: DatabaseId,
@@ -161,11 +162,14 @@ pub struct LogWriter<T> {
 }
 
 impl<T: Send + 'static> LogWriter<T> {
-    /// Creates this epoch's first file and starts the thread.
+    /// Cuts off what a crash left torn, creates this epoch's first file and starts the thread.
     pub fn start(log: StartLog, sink: impl FnMut(Durable<T>) + Send + 'static) -> Result<Self> {
         let StartLog { dir, database, epoch, replayed, limits } = log;
         if let Some(newest) = replayed.files.iter().map(|f| f.epoch).max().filter(|e| *e >= epoch) {
             return Err(Error::fenced(format!("the log has files of epoch {newest}, this opening is epoch {epoch}: open again")));
+        }
+        if let Some(torn) = &replayed.torn {
+            torn.cut_off(&*dir)?;
         }
         let next_lsn = replayed.next_lsn;
         let mut files = replayed.files;
@@ -318,7 +322,11 @@ fn new_file(dir: &dyn LogDir, database: &DatabaseId, name: FileName) -> Result<(
         file.sync()?;
         Ok(file)
     });
-    let file = file.map_err(|e| Error::from(e).context(format!("log file {name} cannot be created")))?;
+    let file = file.map_err(|e| {
+        // So that it can be tried again; where it stays, replay takes it for what it is.
+        let _ = dir.remove(&name.to_string());
+        Error::from(e).context(format!("log file {name} cannot be created"))
+    })?;
     Ok((file, header.len() as u64))
 }
 

@@ -33,8 +33,11 @@ impl Manifest {
         let mut next = self.clone();
         next.no = commit.no;
         next.time = commit.time;
+        if !commit.edits.iter().any(|e| matches!(e, Edit::TakeEpoch(_))) {
+            next.log_epoch = commit.epoch;
+        }
         for edit in &commit.edits {
-            next.edit(edit).map_err(|e| e.context(format_args!("commit {}", commit.no)))?;
+            next.edit(edit)?;
         }
         Ok(next)
     }
@@ -200,7 +203,7 @@ impl Manifest {
     }
 
     fn expect_stream(&self, id: StreamId) -> Result<&Arc<StreamState>> {
-        self.stream(id).ok_or_else(|| Error::conflict(format!("stream {id} does not exist any more")))
+        self.stream(id).ok_or_else(|| Error::conflict("the stream does not exist any more"))
     }
 
     fn with_stream(&mut self, id: StreamId, change: impl FnOnce(&mut StreamState) -> Result<()>) -> Result<()> {

@@ -128,7 +128,9 @@ impl Committer {
 
     async fn create(&self, commit: &Commit) -> Result<()> {
         let mut outcome = self.log.create(commit).await;
-        let frees = commit.edits.iter().all(only_removes);
+        let tells = |e: &Edit| matches!(e, Edit::PartLog(_) | Edit::LifecycleLog(_));
+        // Rows that only tell of something are not worth the reserve.
+        let frees = commit.edits.iter().all(only_removes) && !commit.edits.iter().all(tells);
         if frees && outcome.as_ref().is_err_and(|e| e.kind() == ErrorKind::Full) && (self.on_full)() {
             outcome = self.log.create(commit).await;
         }
@@ -213,7 +215,7 @@ fn only_removes(edit: &Edit) -> bool {
 }
 
 fn check(m: &Manifest, expect: &Expect) -> Result<()> {
-    let stream = |id| m.stream(id).ok_or_else(|| Error::conflict(format!("stream {id} was dropped meanwhile")));
+    let stream = |id| m.stream(id).ok_or_else(|| Error::conflict("the stream was dropped meanwhile"));
     let hold = |ok: bool, what: &dyn Fn() -> String| if ok { Ok(()) } else { Err(Error::conflict(what())) };
     match expect {
         Expect::Part { stream: id, part, generation } => {

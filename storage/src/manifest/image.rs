@@ -21,6 +21,8 @@ use std::sync::Arc;
 pub struct Image {
     no: CommitNo,
     epoch: Epoch,
+    #[serde(default)]
+    log_epoch: Epoch,
     time: Timestamp,
     databases: Vec<String>,
     next_stream: StreamId,
@@ -50,6 +52,7 @@ impl Image {
         Self {
             no: m.no,
             epoch: m.epoch,
+            log_epoch: m.log_epoch,
             time: m.time,
             databases: m.databases.iter().cloned().collect(),
             next_stream: m.next_stream,
@@ -68,6 +71,7 @@ impl Image {
         let mut m = Manifest::empty();
         m.no = self.no;
         m.epoch = self.epoch;
+        m.log_epoch = self.log_epoch;
         m.time = self.time;
         m.databases = self.databases.into_iter().collect();
         m.next_stream = self.next_stream;

@@ -28,6 +28,8 @@ pub struct Manifest {
     pub(super) names: RedBlackTreeMapSync<(String, String), StreamId>,
     pub next_stream: StreamId,
     pub server_settings: RedBlackTreeMapSync<String, SettingValue>,
+    /// The newest opening known to have begun its log file: every commit but the one that takes the epoch comes after that.
+    pub log_epoch: Epoch,
     /// Records up to here are in parts or of dropped streams: the log may begin right behind, and not later.
     pub applied_lsn: Lsn,
     /// Objects that are no longer listed and not yet deleted.
@@ -90,6 +92,7 @@ impl Manifest {
             names: RedBlackTreeMapSync::new_sync(),
             next_stream: StreamId(1),
             server_settings: RedBlackTreeMapSync::new_sync(),
+            log_epoch: Epoch(0),
             applied_lsn: Lsn(0),
             graveyard: RedBlackTreeMapSync::new_sync(),
             part_log: LogRows::default(),

@@ -26,6 +26,24 @@ async fn a_disk_without_its_own_marker_is_unavailable() {
     assert_eq!(disk.check(&db).await.unwrap_err().kind(), ErrorKind::Unavailable);
 }
 
+/// A disk that is full, or may only be read, is opened by its marker as it is.
+#[tokio::test]
+async fn a_marker_that_is_there_is_not_written_again() {
+    use crate::testkit::{Fault, FaultStore, Op};
+    let dir = tempfile::tempdir().unwrap();
+    let db = DatabaseId("one".into());
+    Disk::create(def(dir.path().to_owned(), 1), &db).await.unwrap();
+    let full = FaultStore::over(Arc::new(DurableFs::open(dir.path()).unwrap()));
+    full.inject(Op::Put, "", 0, u64::MAX, Fault::DiskFull);
+    let disk = Disk::over(def(dir.path().to_owned(), 1), Arc::new(full));
+    disk.mark(&db).await.unwrap();
+    std::fs::write(dir.path().join(MARKER), "{").unwrap();
+    let damaged = disk.mark(&db).await.unwrap_err();
+    assert!(damaged.message().contains("EBB-DISK is unreadable"), "{damaged}");
+    std::fs::remove_file(dir.path().join(MARKER)).unwrap();
+    assert_eq!(disk.mark(&db).await.unwrap_err().kind(), ErrorKind::Full);
+}
+
 #[test]
 fn one_opener_at_a_time_and_known_formats_only() {
     let dir = tempfile::tempdir().unwrap();

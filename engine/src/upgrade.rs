@@ -11,6 +11,7 @@ use arrow::{
 };
 use ebb_storage::{
     Error, Result,
+    column_type::ColumnType,
     ids::ColumnId,
     stream_def::{ColumnDef, StreamDef},
 };
@@ -84,27 +85,41 @@ fn fill(
     if column.nullable {
         return Ok(new_null_array(&ty, rows));
     }
-    repeat(&zero(&ty)?, rows)
+    repeat(&zero(&column.ty)?, rows)
 }
 
 fn repeat(one: &ArrayRef, rows: usize) -> Result<ArrayRef> {
     Ok(take(one, &UInt32Array::from_value(0, rows), None)?)
 }
 
-/// One value: the type's zero, as a column absent from an INSERT takes it.
-pub fn zero(ty: &DataType) -> Result<ArrayRef> {
+/// One value: the type's zero, as a column absent from an INSERT takes it. Always a value of the type: the nil uuid, the empty object,
+/// the unspecified address, the enum's label of number 0 or else its first.
+pub fn zero(ty: &ColumnType) -> Result<ArrayRef> {
     use arrow::array::{BinaryViewArray, Int32Array, StringViewArray};
-    let zero = match ty {
-        DataType::Utf8View => Arc::new(StringViewArray::from(vec![""])) as ArrayRef,
+    let carried = ty.arrow();
+    let zero = match &carried {
+        DataType::Utf8View => Arc::new(StringViewArray::from_iter_values([zero_text(ty.plain())])) as ArrayRef,
         DataType::BinaryView => Arc::new(BinaryViewArray::from(vec![b"".as_slice()])),
         DataType::List(_) | DataType::Map(..) => {
-            let empty = new_null_array(ty, 1).to_data().into_builder().nulls(None).build()?;
+            let empty = new_null_array(&carried, 1).to_data().into_builder().nulls(None).build()?;
             arrow::array::make_array(empty)
         }
-        DataType::Timestamp(..) => cast(&(Arc::new(arrow::array::Int64Array::from(vec![0])) as ArrayRef), ty)?,
-        _ => cast(&(Arc::new(Int32Array::from(vec![0])) as ArrayRef), ty)?,
+        DataType::Timestamp(..) => cast(&(Arc::new(arrow::array::Int64Array::from(vec![0])) as ArrayRef), &carried)?,
+        _ => cast(&(Arc::new(Int32Array::from(vec![0])) as ArrayRef), &carried)?,
     };
     Ok(zero)
+}
+
+/// The zero of a type that is carried as text.
+fn zero_text(ty: &ColumnType) -> &str {
+    match ty {
+        ColumnType::Uuid => "00000000-0000-0000-0000-000000000000",
+        ColumnType::Json => "{}",
+        ColumnType::Ipv4 => "0.0.0.0",
+        ColumnType::Ipv6 => "::",
+        ColumnType::Enum { labels, .. } => labels.iter().find(|(_, n)| *n == 0).or(labels.first()).map_or("", |(label, _)| label),
+        _ => "",
+    }
 }
 
 fn cast(column: &ArrayRef, ty: &DataType) -> Result<ArrayRef> {

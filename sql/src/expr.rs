@@ -3,7 +3,7 @@
 //! An expression sees a stream's stored columns and `_tp_time`. It is planned by DataFusion with the language's functions; its identity
 //! is that of the plan with column ids in place of names, so that neither a RENAME nor other spacing makes a rule a new one.
 
-use crate::{Error, Result, functions, nearest, parse, sqlstate};
+use crate::{Error, Result, analyze, functions, nearest, parse, sqlstate};
 use arrow::{
     array::{Array, ArrayRef, AsArray, BooleanArray},
     compute::cast,
@@ -16,7 +16,8 @@ use datafusion::{
         tree_node::{Transformed, TreeNode, TreeNodeRecursion},
     },
     execution::{SessionState, SessionStateBuilder},
-    logical_expr::{Expr, ExprSchemable, Operator, Volatility},
+    logical_expr::{Expr, ExprSchemable, Operator, Volatility, simplify::SimplifyContext},
+    optimizer::simplify_expressions::ExprSimplifier,
     physical_plan::PhysicalExpr,
     prelude::SessionConfig,
     sql::sqlparser::ast::{self, ExprWithAlias},
@@ -57,8 +58,8 @@ impl Default for Compiler {
 
 impl Compiler {
     pub fn new() -> Self {
-        let mut state =
-            SessionStateBuilder::new().with_config(SessionConfig::new().with_target_partitions(1)).with_default_features().build();
+        let builder = SessionStateBuilder::new().with_config(SessionConfig::new().with_target_partitions(1)).with_default_features();
+        let mut state = builder.with_type_planner(Arc::new(analyze::Types)).build();
         functions::register(&mut state).expect("names of functions are legal");
         Self { state: Arc::new(state) }
     }
@@ -78,6 +79,8 @@ impl Compiler {
         let with_alias = ExprWithAlias { expr: tree, alias: None };
         let expr = self.state.create_logical_expr_from_sql_expr(with_alias, &schema).map_err(|e| self.explain(e.into(), def))?;
         let (ty, nullable) = (expr.get_type(&schema)?, expr.nullable(&schema)?);
+        // Constants that are no values of their column's type are refused here.
+        analyze::expression(expr.clone(), &schema)?;
         let mut bound = Bound {
             ty,
             nullable,
@@ -161,13 +164,54 @@ impl Compiler {
         Ok(by_id.data.to_string())
     }
 
+    /// Computes what does not depend on the row, so that nonsense is refused when it is written and not on some later row.
+    ///
+    /// # Errors
+    /// Of the constant that cannot be computed.
+    pub fn probe(&self, bound: &Bound, def: &StreamDef) -> Result<()> {
+        let schema = schema_of(def)?;
+        let meant = analyze::expression(bound.expr.clone(), &schema)?.data;
+        let context = SimplifyContext::builder().with_schema(Arc::new(schema.clone())).build();
+        let typed = ExprSimplifier::new(context).coerce(meant, &schema)?;
+        typed.apply(|e| {
+            // A branch that is never taken may hold anything.
+            if matches!(e, Expr::Case(_)) {
+                return Ok(TreeNodeRecursion::Jump);
+            }
+            if !analyze::is_constant(e) || is_volatile(e) {
+                return Ok(TreeNodeRecursion::Continue);
+            }
+            if !matches!(e, Expr::Literal(..)) {
+                self.value_of(e)?;
+            }
+            Ok(TreeNodeRecursion::Jump)
+        })?;
+        Ok(())
+    }
+
+    /// The value of an expression that depends on nothing; `None` for any other.
+    pub fn constant(&self, bound: &Bound) -> Result<Option<ArrayRef>> {
+        if !bound.columns.is_empty() || bound.volatility != Volatility::Immutable || !analyze::is_constant(&bound.expr) {
+            return Ok(None);
+        }
+        let meant = analyze::expression(bound.expr.clone(), &DFSchema::empty())?.data;
+        Ok(Some(self.value_of(&meant)?))
+    }
+
+    fn value_of(&self, e: &Expr) -> datafusion::error::Result<ArrayRef> {
+        let physical = self.state.create_physical_expr(e.clone(), &DFSchema::empty())?;
+        let options = arrow::record_batch::RecordBatchOptions::new().with_row_count(Some(1));
+        let one = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options)?;
+        physical.evaluate(&one)?.into_array(1)
+    }
+
     fn physical(&self, bound: &Bound, def: &StreamDef) -> Result<Compiled> {
         let row_schema = def.row_schema();
         let fields: Vec<Field> =
             row_schema.fields().iter().filter(|f| bound.columns.contains(&id_in(f, def))).map(|f| f.as_ref().clone()).collect();
         let schema = Schema::new(fields);
         let df_schema = DFSchema::try_from(schema.clone())?;
-        let expr = self.state.create_physical_expr(bound.expr.clone(), &df_schema)?;
+        let expr = self.state.create_physical_expr(analyze::expression(bound.expr.clone(), &df_schema)?.data, &df_schema)?;
         let column = match &bound.expr {
             Expr::Column(c) => Some(c.name.clone()),
             _ => None,
@@ -181,6 +225,11 @@ impl Compiler {
             condition: false,
         })
     }
+}
+
+/// Whether the value is another one at another time.
+fn is_volatile(e: &Expr) -> bool {
+    e.exists(|e| Ok(matches!(e, Expr::ScalarFunction(f) if f.func.signature().volatility != Volatility::Immutable))).unwrap_or(true)
 }
 
 /// A hash of what makes a rule itself.

@@ -3,6 +3,7 @@
 //! Many are another spelling of what DataFusion has: `rewrite` turns them into it in the syntax tree, before planning. The rest, mostly
 //! about time, are scalar functions: `scalar` is the frame, one file a family fills it. What reads the clock reads the statement's time.
 
+mod aggregates;
 pub mod clock;
 mod convert;
 mod interval;
@@ -12,6 +13,7 @@ mod time_arithmetic;
 mod time_format;
 mod time_parts;
 mod time_start;
+mod time_zone;
 mod times;
 mod top_k;
 
@@ -30,6 +32,7 @@ fn scalars() -> Vec<ScalarUDF> {
     all.extend(time_start::functions());
     all.extend(time_arithmetic::functions());
     all.extend(time_format::functions());
+    all.extend(time_zone::functions());
     all
 }
 
@@ -41,6 +44,9 @@ pub fn register(registry: &mut dyn FunctionRegistry) -> datafusion::error::Resul
     registry.register_udf(Arc::new(interval::function()))?;
     registry.register_expr_planner(Arc::new(interval::IntervalPlanner::new()))?;
     registry.register_udaf(Arc::new(top_k::function()))?;
+    for f in aggregates::functions() {
+        registry.register_udaf(Arc::new(f))?;
+    }
     Ok(())
 }
 

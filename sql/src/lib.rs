@@ -2,9 +2,10 @@
 //!
 //! The way of a statement: `parse` makes a [`statement::Statement`] of the text and looks nothing up; a [`Session`] says what names
 //! mean; `bind` makes engine values of it and sees no tokens; `execute` has one file per family of verbs. Queries go through
-//! DataFusion over `provider`, which reads one pinned cut. The Rust API and the wire both speak to a [`Session`], so that every
+//! DataFusion over `provider`, which reads one pinned cut; `analyze` makes its expressions mean what PostgreSQL means. The Rust API and the wire both speak to a [`Session`], so that every
 //! statement works the same through both.
 
+mod analyze;
 mod bind;
 pub mod cli;
 pub mod config;

@@ -4,7 +4,7 @@ use crate::{
     copy::{CopyIn, CopyOut},
     statement::Statement,
 };
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::datatypes::{DataType, FieldRef, SchemaRef};
 use datafusion::execution::SendableRecordBatchStream;
 use std::{fmt, sync::Arc};
 
@@ -13,10 +13,16 @@ use std::{fmt, sync::Arc};
 #[derive(Debug, Clone)]
 pub struct Prepared {
     pub statement: Arc<Statement>,
-    /// One for each parameter; Utf8 where nothing says more.
-    pub parameters: Vec<DataType>,
+    /// One for each parameter, marked with what it was declared as; Utf8 where nothing says more.
+    pub parameters: Vec<FieldRef>,
     /// Of the rows it answers with; `None` where it answers with none.
     pub result: Option<SchemaRef>,
+}
+
+impl Prepared {
+    pub fn parameter_types(&self) -> Vec<DataType> {
+        self.parameters.iter().map(|f| f.data_type().clone()).collect()
+    }
 }
 
 pub enum Outcome {

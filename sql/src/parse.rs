@@ -42,7 +42,7 @@ pub use error::{NOT_SUPPORTED, ParseError, SYNTAX_ERROR, TOO_COMPLEX};
 
 use crate::statement::{Expression, Statement};
 use datafusion::sql::sqlparser::tokenizer::Location;
-use ebb_storage::interval::Interval;
+use ebb_storage::{column_type::ColumnType, interval::Interval};
 
 /// Every statement of `sql`, in order; empty ones are left out.
 ///
@@ -65,6 +65,20 @@ pub fn parse_expression(sql: &str) -> Result<Expression, ParseError> {
     let expression = cursor.expression("an expression")?;
     cursor.expect_end()?;
     Ok(expression)
+}
+
+/// A column type's text, as definitions have it.
+///
+/// # Errors
+/// Where `sql` is no type, or more than one.
+pub fn parse_type(sql: &str) -> Result<ColumnType, ParseError> {
+    let text = text::Text::new(sql);
+    let statements = lex::statements(&text)?;
+    let [tokens] = statements.as_slice() else { return Err(error::syntax("expected one type", 1)) };
+    let mut cursor = cursor::Cursor::new(&text, tokens);
+    let (ty, _) = cursor.column_type()?;
+    cursor.expect_end()?;
+    Ok(ty)
 }
 
 /// An interval's text as SQL writes it between quotes: `7 days`, `1 year 6 months`.

@@ -5,6 +5,7 @@
 //! `functions` the functions; `rewrite` turns what only PostgreSQL writes into what the planner knows, `empty` drops subqueries over
 //! tables that never have rows, whatever they compute. Nothing here ever changes anything.
 
+mod asyncpg;
 mod empty;
 mod functions;
 mod names;

@@ -9,7 +9,9 @@ pub mod text;
 pub use coerce::coerce;
 pub use text::parse_text;
 
-use crate::{Error, sqlstate};
+use crate::{Error, parse, sqlstate};
+use arrow::datatypes::{DataType, Field, TimeUnit};
+use ebb_storage::{column_type::ColumnType, stream_def::TYPE_META_KEY};
 
 /// How much of a value is shown in a message.
 const SHOWN_CHARS: usize = 80;
@@ -31,6 +33,14 @@ impl Refused {
         Self::new(row, sqlstate::INVALID_TEXT_REPRESENTATION, format!("column '{column}': '{}' is no {what}", shown(value)))
     }
 
+    /// The refusal of a value that is in no column.
+    pub fn of_value(mut self) -> Self {
+        if let Some(rest) = self.message.strip_prefix("column '': ") {
+            self.message = rest.to_owned();
+        }
+        self
+    }
+
     fn range(row: usize, column: &str, value: &str, what: impl std::fmt::Display) -> Self {
         Self::new(row, sqlstate::NUMERIC_OUT_OF_RANGE, format!("column '{column}': {} is out of range of {what}", shown(value)))
     }
@@ -48,6 +58,45 @@ impl From<Refused> for Error {
     fn from(r: Refused) -> Self {
         Self::invalid(r.message).with_sqlstate(r.sqlstate)
     }
+}
+
+/// The type that a column was declared with, else the one that carries it.
+pub fn of_field(field: &Field) -> Option<ColumnType> {
+    let declared = field.metadata().get(TYPE_META_KEY).and_then(|t| parse::parse_type(t).ok());
+    declared.filter(|t| t.arrow() == *field.data_type()).or_else(|| of_arrow(field.data_type()))
+}
+
+/// The type of a stream that carries what Arrow calls `ty`; `None` where none does.
+pub fn of_arrow(ty: &DataType) -> Option<ColumnType> {
+    Some(match ty {
+        DataType::Int8 => ColumnType::Int8,
+        DataType::Int16 => ColumnType::Int16,
+        DataType::Int32 => ColumnType::Int32,
+        DataType::Int64 => ColumnType::Int64,
+        DataType::UInt8 => ColumnType::UInt8,
+        DataType::UInt16 => ColumnType::UInt16,
+        DataType::UInt32 => ColumnType::UInt32,
+        DataType::UInt64 => ColumnType::UInt64,
+        DataType::Float16 | DataType::Float32 => ColumnType::Float32,
+        DataType::Float64 => ColumnType::Float64,
+        DataType::Boolean => ColumnType::Bool,
+        DataType::Null | DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => ColumnType::String,
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => ColumnType::Bytes,
+        DataType::Date32 | DataType::Date64 => ColumnType::Date,
+        DataType::Decimal128(p, s) if *s >= 0 => ColumnType::Decimal(*p, *s),
+        DataType::Timestamp(unit, zone) => {
+            let digits = match unit {
+                TimeUnit::Second => 0,
+                TimeUnit::Millisecond => 3,
+                TimeUnit::Microsecond => 6,
+                TimeUnit::Nanosecond => 9,
+            };
+            ColumnType::DateTime64(digits, zone.clone())
+        }
+        DataType::Dictionary(_, value) => return of_arrow(value),
+        DataType::List(f) | DataType::LargeList(f) => ColumnType::Array(Box::new(of_arrow(f.data_type())?), f.is_nullable()),
+        _ => return None,
+    })
 }
 
 fn shown(value: &str) -> String {

@@ -15,17 +15,24 @@ macro_rules! each_script {
     ($run:ident) => {
         $run!(
             alter_columns,
+            arithmetic,
             basics,
+            column_names,
+            declared_types,
             definitions,
             expiry,
             hidden_columns,
+            nested,
+            nonsense,
             refused,
             savepoints,
             sessions,
+            times,
             transactions,
             truncate,
             ttl_errors,
             types,
+            zero_values,
         );
     };
 }

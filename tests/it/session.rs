@@ -17,14 +17,14 @@ async fn parameters_have_the_types_of_their_places() {
     let mut session = db.session();
     let insert = session.parse("INSERT INTO s (b, a, d) VALUES ($2, $1, $3)").unwrap().remove(0);
     let insert = session.prepare(insert, &[]).await.unwrap();
-    assert_eq!(insert.parameters, [DataType::Int64, DataType::Utf8View, DataType::Date32]);
+    assert_eq!(insert.parameter_types(), [DataType::Int64, DataType::Utf8View, DataType::Date32]);
     let values = vec![ScalarValue::Int64(Some(7)), ScalarValue::Utf8(Some("x".into())), ScalarValue::Date32(Some(1))];
     let done = session.execute(&insert, values, CancellationToken::new()).await.unwrap();
     assert!(matches!(done, Outcome::Command { tag } if tag == "INSERT 0 1"));
 
     let select = session.parse("SELECT a, b FROM s WHERE a = $1 LIMIT $2").unwrap().remove(0);
     let select = session.prepare(select, &[]).await.unwrap();
-    assert_eq!(select.parameters, [DataType::Int64, DataType::Int64]);
+    assert_eq!(select.parameter_types(), [DataType::Int64, DataType::Int64]);
     assert_eq!(select.result.as_ref().unwrap().fields().len(), 2);
     let values = vec![ScalarValue::Int64(Some(7)), ScalarValue::Int64(Some(5))];
     let Outcome::Rows { mut stream, .. } = session.execute(&select, values, CancellationToken::new()).await.unwrap() else { panic!() };

@@ -2,6 +2,7 @@
 import asyncio
 import datetime as dt
 import decimal
+import ipaddress
 import sys
 
 import asyncpg
@@ -19,6 +20,11 @@ with psycopg.connect(url, autocommit=True) as c:
         row = c.cursor(binary=binary).execute("SELECT ts, d, v, n, b, i FROM p").fetchone()
         assert row == (when, "a", 2.5, decimal.Decimal("1.250"), True, None), row
     print("ok psycopg values")
+    c.execute("CREATE STREAM nested (k int64, a array(array(string)), m map(string, int64), u uuid, e enum8('x' = 1), j json, i ipv6) ORDER BY k")
+    c.execute("INSERT INTO nested (k, a, m) VALUES (1, '{{a,b},{}}', '{\"k\": 1}')")
+    rows = [c.cursor(binary=b).execute("SELECT a, m, u, e, j, i, k, k FROM nested").fetchone() for b in (False, True)]
+    assert rows[0] == rows[1] and rows[0][0] == [["a", "b"], []] and rows[0][1] == {"k": 1}, rows
+    print("ok psycopg nested")
     with c.cursor().copy("COPY p (ts, d, n, b) FROM STDIN") as copy:
         copy.write_row((when, "b", "2", "t"))
     assert c.execute("SELECT count(*) FROM p").fetchone() == (2,)
@@ -41,6 +47,20 @@ async def with_asyncpg():
     async with c.transaction():
         assert [r["d"] async for r in c.cursor("SELECT d FROM p ORDER BY d", prefetch=1)] == ["a", "b", "c"]
     print("ok asyncpg cursor")
+    await c.execute("CREATE STREAM arr (k int64, a array(int32), t array(string), f array(float64), u array(uuid), w array(timestamptz), n array(decimal(10, 2)), i array(ipv4), aa array(array(string)), id uuid, ip ipv4) ORDER BY k")
+    uuid, address = asyncpg.pgproto.pgproto.UUID("12345678-1234-1234-1234-123456789abc"), ipaddress.ip_address("10.0.0.1")
+    row = (1, [1, None, 2], ["x", 'y"z'], [1.5], [uuid], [when], [decimal.Decimal("1.25")], [address], '[["a"],[]]', uuid, address)
+    row = tuple([v for v in x if v is not None] if isinstance(x, list) else x for x in row)
+    await c.execute("INSERT INTO arr VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)", *row)
+    got = tuple(await c.fetchrow("SELECT * FROM arr"))
+    got = tuple([getattr(v, "ip", v) for v in x] if isinstance(x, list) else getattr(x, "ip", x) for x in got)
+    assert got == row, (got, row)
+    assert await c.fetchval("SELECT k FROM arr WHERE k = any($1::int8[])", [1, 5]) == 1
+    assert await c.fetchval("SELECT k FROM arr WHERE k = any($1)", [1, 5]) == 1
+    assert await c.fetchval("SELECT k FROM arr WHERE id = $1 AND ip = $2", uuid, address) == 1
+    assert await c.fetchval("SELECT $1::int4 + 1", 4) == 5
+    assert (await c.fetchrow("SELECT count(*), 1, 1 FROM arr"))["count"] == 1
+    print("ok asyncpg arrays")
     await c.close()
 
 

@@ -172,6 +172,11 @@ pub fn check_defaults(def: &StreamDef, compiler: &Compiler) -> Result<()> {
         if bound.ty != ty && !datafusion::arrow::compute::can_cast_types(&bound.ty, &ty) {
             return refuse(format!("is a {}, which does not become {}", bound.ty, column.ty));
         }
+        compiler.probe(&bound, def).map_err(context)?;
+        // A constant is fitted now, so that no INSERT fails for it.
+        if let Some(value) = compiler.constant(&bound).map_err(context)? {
+            crate::types::coerce(&value, column).map_err(Error::from).map_err(|e| e.context("DEFAULT"))?;
+        }
     }
     Ok(())
 }
@@ -179,6 +184,7 @@ pub fn check_defaults(def: &StreamDef, compiler: &Compiler) -> Result<()> {
 /// A key's canonical text.
 fn key(e: &Expression, def: &StreamDef, compiler: &Compiler, clause: &str) -> Result<String> {
     let bound = compiler.bind_ast(e.ast.as_ref().clone(), def).map_err(|e| e.context(clause))?;
+    compiler.probe(&bound, def).map_err(|e| e.context(clause))?;
     let refuse = |why: &str| Err(Error::invalid(format!("{clause}: '{}' {why}", e.text)).with_sqlstate("42P17"));
     if bound.volatility != Volatility::Immutable {
         return refuse("is not deterministic: its value must depend on the row alone");

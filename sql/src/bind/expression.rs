@@ -1,6 +1,6 @@
 //! Expressions over given columns, planned with the statement's own time and settings.
 
-use crate::{Error, Result, functions, parse};
+use crate::{Error, Result, analyze, functions, parse};
 use arrow::{
     array::{ArrayRef, RecordBatch},
     datatypes::{DataType, SchemaRef},
@@ -21,7 +21,8 @@ pub fn plan(state: &SessionState, text: &str, schema: &DFSchema) -> Result<Expr>
 
 pub fn plan_ast(state: &SessionState, mut tree: ast::Expr, schema: &DFSchema) -> Result<Expr> {
     functions::rewrite_expr(&mut tree);
-    Ok(state.create_logical_expr_from_sql_expr(ExprWithAlias { expr: tree, alias: None }, schema)?)
+    let expr = state.create_logical_expr_from_sql_expr(ExprWithAlias { expr: tree, alias: None }, schema)?;
+    Ok(analyze::expression(expr, schema)?.data)
 }
 
 /// An expression over rows that will come.

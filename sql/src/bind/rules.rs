@@ -87,6 +87,7 @@ fn row_only(bound: &Bound, text: &str) -> Result<()> {
 fn time(when: &Expression, def: &StreamDef, compiler: &Compiler) -> Result<Bound> {
     let bound = compiler.bind_ast(when.ast.as_ref().clone(), def).map_err(|e| e.context("TTL"))?;
     row_only(&bound, &when.text)?;
+    compiler.probe(&bound, def).map_err(|e| e.context(format_args!("TTL: '{}'", when.text)))?;
     if !matches!(bound.ty, DataType::Date32 | DataType::Timestamp(..)) {
         let message = format!("TTL: '{}' is a {}: it must be a date, datetime or datetime64", when.text, bound.ty);
         return Err(Error::invalid(message).with_sqlstate(sqlstate::DATATYPE_MISMATCH));
@@ -100,6 +101,7 @@ fn time(when: &Expression, def: &StreamDef, compiler: &Compiler) -> Result<Bound
 fn condition(only: &Expression, def: &StreamDef, compiler: &Compiler) -> Result<Bound> {
     let bound = compiler.bind_ast(only.ast.as_ref().clone(), def).map_err(|e| e.context("TTL WHERE"))?;
     row_only(&bound, &only.text)?;
+    compiler.probe(&bound, def).map_err(|e| e.context(format_args!("TTL WHERE: '{}'", only.text)))?;
     if !matches!(bound.ty, DataType::Boolean | DataType::Null) {
         let message = format!("TTL WHERE: '{}' is a {}: it must be true or false", only.text, bound.ty);
         return Err(Error::invalid(message).with_sqlstate(sqlstate::DATATYPE_MISMATCH));

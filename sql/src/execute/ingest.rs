@@ -147,7 +147,7 @@ impl Ingest {
                         brought.push(place);
                         match column.nullable {
                             true => Fill::Null,
-                            false => Fill::Zero(upgrade::zero(field.data_type())?),
+                            false => Fill::Zero(upgrade::zero(&column.ty)?),
                         }
                     }
                 }

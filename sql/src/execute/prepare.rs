@@ -57,7 +57,7 @@ pub(super) async fn execute(session: &mut Session, execute: &Execute, params: &[
     let mut values = Vec::with_capacity(execute.args.len());
     for (arg, ty) in execute.args.iter().zip(&prepared.parameters) {
         let value = expression::constant(&state, &arg.ast, params)?;
-        let array = super::ingest::fit(&value.to_array()?, ty)?;
+        let array = super::ingest::fit(&value.to_array()?, ty.data_type())?;
         values.push(ScalarValue::try_from_array(&array, 0)?);
     }
     super::run(session, &prepared, values).await

@@ -2,24 +2,30 @@
 
 use crate::{
     Error, Outcome, Result, RowTag, Session,
+    analyze::names as labels,
     bind::names,
     functions, pg_catalog, sqlstate,
     statement::{Query, StreamName},
 };
-use arrow::datatypes::SchemaRef;
+use arrow::{
+    datatypes::SchemaRef,
+    record_batch::{RecordBatch, RecordBatchOptions},
+};
 use datafusion::{
     common::{ParamValues, ScalarValue},
     dataframe::DataFrame,
     error::DataFusionError,
     execution::{SendableRecordBatchStream, SessionState},
     logical_expr::LogicalPlan,
+    physical_plan::stream::RecordBatchStreamAdapter,
     sql::sqlparser::ast::{
         self, ExcludeSelectItem, Ident, ObjectName, SelectItem, SelectItemQualifiedWildcardKind, TableFactor, VisitMut, VisitorMut,
         WildcardAdditionalOptions,
     },
 };
 use ebb_storage::stream_def::{TP_SN, TP_TIME};
-use std::ops::ControlFlow;
+use futures::StreamExt;
+use std::{ops::ControlFlow, sync::Arc};
 
 pub(super) async fn run(session: &mut Session, query: &Query, params: &[ScalarValue]) -> Result<Outcome> {
     let (schema, stream) = stream(session, query, params).await?;
@@ -30,7 +36,17 @@ pub(crate) async fn stream(session: &mut Session, query: &Query, params: &[Scala
     let (plan, state) = plan(session, query).await?;
     let plan = with_params(plan, params)?;
     let stream = DataFrame::new(state, plan).execute_stream().await?;
-    Ok((stream.schema(), stream))
+    let schema = labels::shown_schema(&stream.schema());
+    if Arc::ptr_eq(&schema, &stream.schema()) {
+        return Ok((schema, stream));
+    }
+    let of = schema.clone();
+    let named = stream.map(move |batch| {
+        let batch = batch?;
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        Ok(RecordBatch::try_new_with_options(of.clone(), batch.columns().to_vec(), &options)?)
+    });
+    Ok((schema.clone(), Box::pin(RecordBatchStreamAdapter::new(schema, named))))
 }
 
 pub(crate) fn with_params(plan: LogicalPlan, params: &[ScalarValue]) -> Result<LogicalPlan> {
@@ -50,7 +66,6 @@ pub(crate) async fn plan(session: &mut Session, query: &Query) -> Result<(Logica
     let hidden_columns = text.contains(TP_TIME) || text.contains(TP_SN);
     let mut query = query.clone();
     let ask = pg_catalog::rewrite(&mut query.ast, &session.database);
-    functions::rewrite_query(&mut query.ast);
     for (name, value) in &ask.set {
         // Drivers set what only PostgreSQL has; the answer repeats the value either way.
         let _ = session.set_variable(name, value);
@@ -61,9 +76,23 @@ pub(crate) async fn plan(session: &mut Session, query: &Query) -> Result<(Logica
         let known = |name: &ObjectName| stream_name(name).is_some_and(|n| names::find(cut.view.manifest(), &n, &session.database).is_ok());
         let _ = query.ast.visit(&mut Wildcards { is_stream: known });
     }
-    match state.statement_to_plan(query.to_datafusion()).await {
-        Ok(plan) => Ok((plan, state)),
-        Err(e) => Err(explain(session, &cut, &query, e)),
+    // A second time with more care where a column may be one of a `*` too.
+    let mut care = labels::Care::Text;
+    loop {
+        let mut named = query.clone();
+        labels::label(&mut named.ast, care)?;
+        functions::rewrite_query(&mut named.ast);
+        match state.statement_to_plan(named.to_datafusion()).await {
+            Ok(plan) => return Ok((plan, state)),
+            Err(e) => {
+                let error = explain(session, &cut, &query, e);
+                if care == labels::Care::Text && labels::is_clash(&error) {
+                    care = labels::Care::Wildcards;
+                    continue;
+                }
+                return Err(labels::explain(error));
+            }
+        }
     }
 }
 

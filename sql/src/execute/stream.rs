@@ -7,15 +7,16 @@ use super::{
 };
 use crate::{
     Error, Notice, Outcome, Result, Session,
+    analyze::names::NAMELESS,
     bind::{alter, create_stream, expression, names},
     error::ErrorKind,
     sqlstate,
     statement::{AlterAction, AlterStream, Column, CreateStream, DropStream, RenameStream, TruncateStream},
+    types::of_field,
 };
-use arrow::datatypes::{DataType, SchemaRef, TimeUnit};
+use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::ScalarValue;
 use ebb_storage::{
-    column_type::ColumnType,
     ids::StreamId,
     manifest::Manifest,
     stream_def::{StreamDef, TP_SN, TP_TIME},
@@ -78,11 +79,14 @@ pub(super) async fn create(session: &mut Session, create: &CreateStream) -> Resu
 /// The columns that a query's result has, without hidden ones.
 fn columns_of(schema: &SchemaRef) -> Result<Vec<Column>> {
     let visible = schema.fields().iter().filter(|f| ![TP_TIME, TP_SN].contains(&f.name().as_str()));
-    let column = |f: &arrow::datatypes::FieldRef| {
+    let column = |(n, f): (usize, &arrow::datatypes::FieldRef)| {
+        if f.name() == NAMELESS {
+            let message = format!("column {} of the query has no name: give it one with AS", n + 1);
+            return Err(Error::invalid(message).with_sqlstate("42611"));
+        }
         Ok(Column {
             name: f.name().as_str().into(),
-            ty: type_of(f.data_type())
-                .ok_or_else(|| Error::unsupported(format!("column '{}': no stream type is a {}", f.name(), f.data_type())))?,
+            ty: of_field(f).ok_or_else(|| Error::unsupported(format!("column '{}': no stream type is a {}", f.name(), f.data_type())))?,
             nullable: f.is_nullable(),
             default: None,
             comment: None,
@@ -90,39 +94,7 @@ fn columns_of(schema: &SchemaRef) -> Result<Vec<Column>> {
             ttl: None,
         })
     };
-    visible.map(column).collect()
-}
-
-fn type_of(ty: &DataType) -> Option<ColumnType> {
-    Some(match ty {
-        DataType::Int8 => ColumnType::Int8,
-        DataType::Int16 => ColumnType::Int16,
-        DataType::Int32 => ColumnType::Int32,
-        DataType::Int64 => ColumnType::Int64,
-        DataType::UInt8 => ColumnType::UInt8,
-        DataType::UInt16 => ColumnType::UInt16,
-        DataType::UInt32 => ColumnType::UInt32,
-        DataType::UInt64 => ColumnType::UInt64,
-        DataType::Float16 | DataType::Float32 => ColumnType::Float32,
-        DataType::Float64 => ColumnType::Float64,
-        DataType::Boolean => ColumnType::Bool,
-        DataType::Null | DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => ColumnType::String,
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => ColumnType::Bytes,
-        DataType::Date32 | DataType::Date64 => ColumnType::Date,
-        DataType::Decimal128(p, s) if *s >= 0 => ColumnType::Decimal(*p, *s),
-        DataType::Timestamp(unit, zone) => {
-            let digits = match unit {
-                TimeUnit::Second => 0,
-                TimeUnit::Millisecond => 3,
-                TimeUnit::Microsecond => 6,
-                TimeUnit::Nanosecond => 9,
-            };
-            ColumnType::DateTime64(digits, zone.clone())
-        }
-        DataType::Dictionary(_, value) => return type_of(value),
-        DataType::List(f) | DataType::LargeList(f) => ColumnType::Array(Box::new(type_of(f.data_type())?), f.is_nullable()),
-        _ => return None,
-    })
+    visible.enumerate().map(column).collect()
 }
 
 pub(super) async fn alter(session: &mut Session, alter: &AlterStream) -> Result<Outcome> {

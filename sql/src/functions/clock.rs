@@ -2,7 +2,7 @@
 
 use super::scalar::{Call, build};
 use arrow::{
-    array::{ArrayRef, Date32Array, Int64Array, Time64NanosecondArray, TimestampMicrosecondArray},
+    array::{ArrayRef, Date32Array, Time64NanosecondArray, TimestampMicrosecondArray},
     datatypes::{DataType, TimeUnit},
 };
 use datafusion::{
@@ -74,35 +74,10 @@ pub fn functions() -> Vec<ScalarUDF> {
     let day: Read = |t, n| Arc::new(Date32Array::from_value(t.days() as i32, n));
     let day_before: Read = |t, n| Arc::new(Date32Array::from_value(t.days() as i32 - 1, n));
     let time_of_day: Read = |t, n| Arc::new(Time64NanosecondArray::from_value(t.0.rem_euclid(86_400_000_000) * 1000, n));
-    let now64 = build(
-        "now64",
-        &[],
-        Volatility::Stable,
-        (
-            Arc::new(|types| super::scalar::arity("now64", types, 0..=1).map(|()| vec![DataType::Int64; types.len()])),
-            Arc::new(|_| Ok(moment())),
-            Arc::new(|args: &[ArrayRef], call: &Call<'_>| {
-                use arrow::array::AsArray;
-                let digits = match args.first().map(|d| d.as_primitive::<arrow::datatypes::Int64Type>()) {
-                    None => 3,
-                    Some(d) if d.iter().all(|v| v == d.iter().next().flatten()) => d.iter().next().flatten().unwrap_or(3),
-                    Some(_) => return exec_err!("the number of digits of now64 must be a constant"),
-                };
-                if !(0..=9).contains(&digits) {
-                    return exec_err!("now64 takes 0 to 9 digits, not {digits}");
-                }
-                let unit = 10i64.pow(6 - digits.min(6) as u32);
-                let t = statement_time(call.config)?.0.div_euclid(unit) * unit;
-                Ok(Arc::new(TimestampMicrosecondArray::from(Int64Array::from_value(t, call.rows).values().to_vec()).with_timezone("UTC"))
-                    as ArrayRef)
-            }),
-        ),
-    );
     vec![
         reads("now", &["current_timestamp", "transaction_timestamp", "statement_timestamp", "clock_timestamp"], moment(), exact),
         reads("today", &["current_date"], DataType::Date32, day),
         reads("yesterday", &[], DataType::Date32, day_before),
         reads("current_time", &[], DataType::Time64(TimeUnit::Nanosecond), time_of_day),
-        now64,
     ]
 }

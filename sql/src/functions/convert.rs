@@ -1,6 +1,7 @@
 //! Small functions over values of any kind.
 
 use super::scalar::{arity, pure};
+use crate::analyze::text_of;
 use arrow::{
     array::{ArrayRef, AsArray, StringViewArray},
     compute::cast,
@@ -59,7 +60,12 @@ pub fn functions() -> Vec<ScalarUDF> {
         "to_string",
         |types| arity("to_string", types, 1..=1).map(|()| types.to_vec()),
         |_| Ok(DataType::Utf8View),
-        |args, _| -> Result<ArrayRef> { Ok(cast(&args[0], &DataType::Utf8View)?) },
+        |args, call| -> Result<ArrayRef> {
+            match args[0].data_type() {
+                DataType::Boolean => Ok(cast(&args[0], &DataType::Utf8View)?),
+                _ => text_of(&args[0], call.config.execution.time_zone.as_deref()),
+            }
+        },
     );
     vec![readable, named, text]
 }

@@ -3,8 +3,8 @@
 //! So they are optimised like what they stand for: `if` evaluates one branch, `sum_if` is a filtered sum.
 
 use datafusion::sql::sqlparser::ast::{
-    self, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
-    ObjectNamePart, OrderByExpr, OrderByOptions, SelectItem, VisitMut, VisitorMut,
+    self, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident,
+    ObjectName, ObjectNamePart, OrderByExpr, OrderByOptions, SelectItem, VisitMut, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -29,18 +29,18 @@ const RENAMED: &[(&str, &str)] = &[
     ("group_array", "array_agg"),
 ];
 
-const CASTS: &[(&str, &str)] = &[
-    ("to_int8", "Int8"),
-    ("to_int16", "Int16"),
-    ("to_int32", "Int32"),
-    ("to_int64", "Int64"),
-    ("to_uint8", "UInt8"),
-    ("to_uint16", "UInt16"),
-    ("to_uint32", "UInt32"),
-    ("to_uint64", "UInt64"),
-    ("to_float32", "Float32"),
-    ("to_float64", "Float64"),
-    ("to_bool", "Boolean"),
+const CASTS: &[(&str, DataType)] = &[
+    ("to_int8", DataType::TinyInt(None)),
+    ("to_int16", DataType::SmallInt(None)),
+    ("to_int32", DataType::Int(None)),
+    ("to_int64", DataType::BigInt(None)),
+    ("to_uint8", DataType::TinyIntUnsigned(None)),
+    ("to_uint16", DataType::SmallIntUnsigned(None)),
+    ("to_uint32", DataType::IntUnsigned(None)),
+    ("to_uint64", DataType::BigIntUnsigned(None)),
+    ("to_float32", DataType::Real),
+    ("to_float64", DataType::DoublePrecision),
+    ("to_bool", DataType::Boolean),
 ];
 
 /// Those that change more than a name.
@@ -62,29 +62,13 @@ const SHAPED: [&str; 15] = [
     "median",
 ];
 
-/// Rewrites every call below `query`. Columns of the result keep the names they were written with.
+/// Rewrites every call below `query`; its columns have their names already.
 pub fn rewrite_query(query: &mut ast::Query) {
-    name_columns(query);
     let _ = query.visit(&mut Rewriter);
 }
 
 pub fn rewrite_expr(expr: &mut Expr) {
     let _ = expr.visit(&mut Rewriter);
-}
-
-/// A column that is a rewritten call gets the call's text as its name.
-fn name_columns(query: &mut ast::Query) {
-    let ast::SetExpr::Select(select) = query.body.as_mut() else { return };
-    for item in &mut select.projection {
-        if let SelectItem::UnnamedExpr(expr @ Expr::Function(_)) = item {
-            let before = expr.to_string();
-            let mut after = expr.clone();
-            rewrite_expr(&mut after);
-            if after.to_string() != before {
-                *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', before) };
-            }
-        }
-    }
 }
 
 struct Rewriter;
@@ -97,6 +81,20 @@ impl VisitorMut for Rewriter {
             && let Some(new) = rewritten(f)
         {
             *expr = new;
+        }
+        // PostgreSQL's function of it; DataFusion would only change how the time is shown.
+        if let Expr::AtTimeZone { timestamp, time_zone } = expr {
+            let args = [time_zone, timestamp].map(|e| FunctionArg::Unnamed(FunctionArgExpr::Expr(e.as_ref().clone())));
+            *expr = Expr::Function(Function {
+                name: ObjectName(vec![ObjectNamePart::Identifier(Ident::new("timezone"))]),
+                uses_odbc_syntax: false,
+                parameters: FunctionArguments::None,
+                args: FunctionArguments::List(FunctionArgumentList { duplicate_treatment: None, args: args.into(), clauses: vec![] }),
+                filter: None,
+                null_treatment: None,
+                over: None,
+                within_group: vec![],
+            });
         }
         ControlFlow::Continue(())
     }
@@ -137,10 +135,6 @@ fn number(n: &str) -> Expr {
     Expr::Value(ast::Value::Number(n.to_owned(), false).with_empty_span())
 }
 
-fn text(t: &str) -> Expr {
-    Expr::Value(ast::Value::SingleQuotedString(t.to_owned()).with_empty_span())
-}
-
 fn case(conditions: Vec<(Expr, Expr)>, otherwise: Expr) -> Expr {
     Expr::Case {
         case_token: ast::helpers::attached_token::AttachedToken::empty(),
@@ -159,11 +153,10 @@ fn rewritten(f: &Function) -> Option<Expr> {
         return Some(Expr::Function(f));
     }
     let args = arguments(&f)?;
-    if let Some((_, t)) = CASTS.iter().find(|(from, _)| *from == name) {
+    if let Some((_, to)) = CASTS.iter().find(|(from, _)| *from == name) {
         let [value] = <[Expr; 1]>::try_from(args).ok()?;
-        rename(&mut f, "arrow_cast");
-        set_arguments(&mut f, vec![value, text(t)], false, vec![]);
-        return Some(Expr::Function(f));
+        let (kind, array, format) = (ast::CastKind::Cast, false, None);
+        return Some(Expr::Cast { kind, expr: Box::new(value), data_type: to.clone(), array, format });
     }
     match (name.as_str(), args.len()) {
         ("if", 3) => {

@@ -1,9 +1,12 @@
 //! The frame of a scalar function: a name, what types it takes, what it returns, and a plain function over arrays.
 
-use arrow::{array::ArrayRef, datatypes::DataType};
+use arrow::{
+    array::ArrayRef,
+    datatypes::{DataType, Field, FieldRef},
+};
 use datafusion::{
     common::{Result, ScalarValue, config::ConfigOptions, exec_err},
-    logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility},
+    logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility},
 };
 use std::{fmt, hash::Hash, sync::Arc};
 
@@ -16,6 +19,8 @@ pub struct Call<'a> {
 
 pub type Coerce = Arc<dyn Fn(&[DataType]) -> Result<Vec<DataType>> + Send + Sync>;
 pub type Returns = Arc<dyn Fn(&[DataType]) -> Result<DataType> + Send + Sync>;
+/// The result's type from those of the arguments and the values of those that are constant.
+pub type TypeOf = Arc<dyn Fn(&[DataType], &[Option<&ScalarValue>]) -> Result<DataType> + Send + Sync>;
 pub type Eval = Arc<dyn Fn(&[ArrayRef], &Call<'_>) -> Result<ArrayRef> + Send + Sync>;
 
 /// Functions are told apart by their names.
@@ -24,7 +29,7 @@ pub struct Scalar {
     aliases: Vec<String>,
     signature: Signature,
     coerce: Coerce,
-    returns: Returns,
+    returns: TypeOf,
     eval: Eval,
 }
 
@@ -39,6 +44,11 @@ pub fn pure(
 }
 
 pub fn build(name: &str, aliases: &[&str], volatility: Volatility, (coerce, returns, eval): (Coerce, Returns, Eval)) -> ScalarUDF {
+    typed(name, aliases, volatility, (coerce, Arc::new(move |types, _| returns(types)), eval))
+}
+
+/// A function whose type depends on a constant argument.
+pub fn typed(name: &str, aliases: &[&str], volatility: Volatility, (coerce, returns, eval): (Coerce, TypeOf, Eval)) -> ScalarUDF {
     ScalarUDF::new_from_impl(Scalar {
         name: name.to_owned(),
         aliases: aliases.iter().map(|a| (*a).to_owned()).collect(),
@@ -92,7 +102,11 @@ impl ScalarUDFImpl for Scalar {
         (self.coerce)(types)
     }
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        (self.returns)(types)
+        (self.returns)(types, &vec![None; types.len()])
+    }
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let types: Vec<DataType> = args.arg_fields.iter().map(|f| f.data_type().clone()).collect();
+        Ok(Arc::new(Field::new(&self.name, (self.returns)(&types, args.scalar_arguments)?, true)))
     }
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         // Constants are computed once, whatever the number of rows.

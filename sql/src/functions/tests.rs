@@ -158,10 +158,35 @@ async fn texts_and_numbers_become_times_and_back() {
         ("from_unix_timestamp(0)", "1970-01-01T00:00:00"),
         ("format_datetime(timestamp '2024-01-02 03:04:05', '%Y/%m/%d %H:%i:%S')", "2024/01/02 03:04:05"),
         ("parse_datetime('02.01.2024 03:04', '%d.%m.%Y %H:%i')", "2024-01-02T03:04:00"),
-        ("to_timezone(timestamp '2024-07-01 12:00:00', 'Europe/Berlin')", "2024-07-01T14:00:00"),
+        ("to_timezone(timestamp '2024-07-01 12:00:00', 'Europe/Berlin')", "2024-07-01T14:00:00+02:00"),
+        ("to_hour(to_timezone(timestamp '2024-07-01 12:00:00', 'europe/berlin'))", "14"),
+        ("to_unix_timestamp(to_timezone(to_datetime(0), 'Europe/Berlin'))", "0"),
+        ("to_datetime('2024-01-01 00:00:00', 'America/New_York')", "2024-01-01T00:00:00-05:00"),
+        ("to_unix_timestamp(to_datetime('2024-01-01 00:00:00', 'America/New_York'))", "1704085200"),
+        ("to_datetime('2024-01-01 00:00:00+02', 'America/New_York')", "2023-12-31T17:00:00-05:00"),
+        ("to_datetime(0, 'Asia/Tokyo')", "1970-01-01T09:00:00+09:00"),
+        ("to_datetime64('2024-01-01 00:00:00.123456789', 9)", "2024-01-01T00:00:00.123456789"),
+        ("to_datetime64('2024-01-01 00:00:00.123456789', 7, 'UTC')", "2024-01-01T00:00:00.123456700Z"),
+        ("to_datetime64('2024-07-01 00:00:00.123456789', 9, 'Europe/Berlin')", "2024-07-01T00:00:00.123456789+02:00"),
+        ("to_datetime64(1.5, 3)", "1970-01-01T00:00:01.500"),
+        ("to_type_name(now64(9))", "datetime64(9, 'UTC')"),
+        ("to_type_name(to_datetime64('2024-01-01 00:00:00', 6))", "datetime64(6)"),
+        ("timezone('America/New_York', timestamp '2024-01-01 00:00:00')", "2024-01-01T05:00:00Z"),
     ])
     .await;
     assert!(try_eval("to_timezone(now(), 'Nowhere/City')").await.unwrap_err().contains("Nowhere/City"));
+    for (wrong, says) in [
+        ("to_datetime('2024-01-01 00:00:00', 'Nowhere/Zone')", "Nowhere/Zone"),
+        ("to_datetime('31.01.2024', '%d.%m.%Y')", "parse_datetime"),
+        ("to_datetime('garbage')", "'garbage'"),
+        ("to_datetime('2024-01-01 00:00:00', 'UTC', 'x')", "1 to 2"),
+        ("to_datetime64('2024-01-01 00:00:00', 10)", "0 to 9"),
+        ("to_datetime64('3000-01-01 00:00:00', 9)", "3000"),
+        ("to_datetime('2024-01-01 00:00:00', concat('U', 'T', chr(67 + 0)))", "constant"),
+    ] {
+        let got = try_eval(wrong).await;
+        assert!(got.as_ref().is_err_and(|e| e.contains(says)), "{wrong}: {got:?}");
+    }
     assert!(try_eval("parse_datetime('x', '%d')").await.unwrap_err().contains("'x'"));
 }
 
@@ -215,14 +240,6 @@ async fn aggregates() {
         assert!(same, "{sql}: {got:?}");
     }
     assert!(try_eval(&over("top_k(s, 0)")).await.unwrap_err().contains("1 to 10000"));
-}
-
-#[tokio::test]
-async fn columns_keep_the_names_they_were_written_with() {
-    let mut statements = Parser::parse_sql(&PostgreSqlDialect {}, "select count_if(a > 1), b from t").unwrap();
-    let datafusion::sql::sqlparser::ast::Statement::Query(query) = &mut statements[0] else { panic!("no query") };
-    rewrite_query(query);
-    assert_eq!(query.to_string(), "SELECT count(1) FILTER (WHERE a > 1) AS \"count_if(a > 1)\", b FROM t");
 }
 
 #[tokio::test]

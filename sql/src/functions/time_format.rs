@@ -1,17 +1,17 @@
-//! Times from and to texts and numbers.
+//! Times from and to texts in a given format, dates, seconds.
 
 use super::{
     scalar::{arity, build, pure},
-    times::{SECOND, datetime_of, from_local, local_micros, named_zone, time_type},
+    times::{SECOND, datetime_of, from_local, local_micros, time_type},
 };
 use arrow::{
-    array::{Array, ArrayRef, AsArray, Int64Array, StringViewArray, TimestampMicrosecondArray, TimestampNanosecondArray},
+    array::{Array, ArrayRef, AsArray, Int64Array, StringViewArray, TimestampMicrosecondArray},
     compute::cast,
     datatypes::{DataType, Int64Type, TimeUnit, TimestampMicrosecondType},
 };
 use chrono::{NaiveDate, NaiveDateTime};
 use datafusion::{
-    common::{Result, exec_datafusion_err, exec_err, plan_err},
+    common::{Result, exec_datafusion_err, exec_err},
     logical_expr::{ScalarUDF, Volatility},
 };
 use std::{fmt::Write, sync::Arc};
@@ -112,82 +112,6 @@ fn parse_datetime() -> ScalarUDF {
     )
 }
 
-/// Numbers are seconds; texts and times as they read.
-fn to_datetime(name: &'static str, takes_digits: bool) -> ScalarUDF {
-    let is_number = |t: &DataType| t.is_integer() || t.is_floating();
-    let coerce = move |types: &[DataType]| -> Result<Vec<DataType>> {
-        arity(name, types, 1..=3)?;
-        let first = match &types[0] {
-            t if t.is_integer() => DataType::Int64,
-            t if is_number(t) => DataType::Float64,
-            t => time_type(name, t)?,
-        };
-        let rest = types[1..].iter().map(|t| if t.is_integer() { DataType::Int64 } else { DataType::Utf8 });
-        Ok(std::iter::once(first).chain(rest).collect())
-    };
-    pure(
-        name,
-        coerce,
-        move |types| {
-            if takes_digits && types.len() == 1 {
-                return plan_err!("{name} takes a number of digits, like {name}(t, 3)");
-            }
-            match &types[0] {
-                t @ DataType::Timestamp(..) if types.len() < 3 => Ok(t.clone()),
-                _ => Ok(DataType::Timestamp(TimeUnit::Microsecond, None)),
-            }
-        },
-        move |args, call| {
-            let digits = match (takes_digits, args.get(1)) {
-                (true, Some(d)) if *d.data_type() == DataType::Int64 => {
-                    let d = d.as_primitive::<Int64Type>();
-                    let first = d.iter().next().flatten();
-                    if d.iter().any(|v| v != first) {
-                        return exec_err!("the number of digits of {name} must be a constant");
-                    }
-                    first.unwrap_or(0)
-                }
-                _ => 0,
-            };
-            if !(0..=9).contains(&digits) {
-                return exec_err!("{name} takes 0 to 9 digits, not {digits}");
-            }
-            let fails = || exec_datafusion_err!("{name}: the number of seconds is out of range");
-            let micros: Int64Array = match args[0].data_type() {
-                DataType::Int64 => args[0].as_primitive::<Int64Type>().try_unary(|s| s.checked_mul(SECOND).ok_or_else(fails))?,
-                DataType::Float64 => {
-                    let seconds = args[0].as_primitive::<arrow::datatypes::Float64Type>();
-                    seconds.iter().map(|s| s.map(|s| (s * 1e6).floor() as i64)).collect()
-                }
-                _ => {
-                    let t = cast(&args[0], call.returns)?;
-                    return cut(&t, digits);
-                }
-            };
-            let out: ArrayRef = Arc::new(micros.reinterpret_cast::<TimestampMicrosecondType>());
-            cut(&cast(&out, call.returns)?, digits)
-        },
-    )
-}
-
-/// Without what lies below `digits` fraction digits.
-pub fn cut(array: &ArrayRef, digits: i64) -> Result<ArrayRef> {
-    Ok(match array.data_type() {
-        DataType::Timestamp(TimeUnit::Microsecond, zone) if digits < 6 => {
-            let unit = 10i64.pow(6 - digits as u32);
-            let out: TimestampMicrosecondArray = array.as_primitive::<TimestampMicrosecondType>().unary(|v| v.div_euclid(unit) * unit);
-            Arc::new(out.with_timezone_opt(zone.clone()))
-        }
-        DataType::Timestamp(TimeUnit::Nanosecond, zone) if digits < 9 => {
-            let unit = 10i64.pow(9 - digits as u32);
-            let nanos = array.as_primitive::<arrow::datatypes::TimestampNanosecondType>();
-            let out: TimestampNanosecondArray = nanos.unary(|v| v.div_euclid(unit) * unit);
-            Arc::new(out.with_timezone_opt(zone.clone()))
-        }
-        _ => array.clone(),
-    })
-}
-
 fn to_date() -> ScalarUDF {
     const NAME: &str = "to_date";
     pure(
@@ -203,28 +127,6 @@ fn to_date() -> ScalarUDF {
                 _ => local_micros(&args[0])?.unary_opt(|l| super::times::date_of(l).map(super::times::days_of)),
             };
             Ok(Arc::new(days) as ArrayRef)
-        },
-    )
-}
-
-/// The same moment in another zone, which must be a constant.
-fn to_timezone() -> ScalarUDF {
-    const NAME: &str = "to_timezone";
-    // The zone is part of the type and is not known from the argument's type: times are shown as local times without a zone.
-    pure(
-        NAME,
-        |types| {
-            arity(NAME, types, 2..=2)?;
-            Ok(vec![time_type(NAME, &types[0])?, DataType::Utf8])
-        },
-        |_| Ok(DataType::Timestamp(TimeUnit::Microsecond, None)),
-        |args, call| {
-            let Some(zone) = constant_text(NAME, &args[1])? else { return Ok(arrow::array::new_null_array(call.returns, call.rows)) };
-            let tz: Arc<str> = named_zone(&zone)?.map_or("UTC".into(), |tz| tz.name().into());
-            let moments = cast(&args[0], &DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())))?;
-            let shown = moments.as_primitive::<TimestampMicrosecondType>().clone().with_timezone(tz);
-            let local = local_micros(&(Arc::new(shown) as ArrayRef))?;
-            Ok(Arc::new(local.reinterpret_cast::<TimestampMicrosecondType>()) as ArrayRef)
         },
     )
 }
@@ -250,13 +152,5 @@ fn from_unix_timestamp() -> ScalarUDF {
 }
 
 pub fn functions() -> Vec<ScalarUDF> {
-    vec![
-        format_datetime(),
-        parse_datetime(),
-        to_datetime("to_datetime", false),
-        to_datetime("to_datetime64", true),
-        to_date(),
-        to_timezone(),
-        from_unix_timestamp(),
-    ]
+    vec![format_datetime(), parse_datetime(), to_date(), from_unix_timestamp()]
 }

@@ -66,7 +66,8 @@ pub fn utc_micros(array: &ArrayRef) -> Result<Int64Array> {
     })
 }
 
-fn to_local(micros: i64, tz: Tz) -> Option<i64> {
+/// What the zone's wall clock shows at a moment.
+pub fn to_local(micros: i64, tz: Tz) -> Option<i64> {
     let utc = chrono::DateTime::from_timestamp_micros(micros)?;
     let offset = tz.offset_from_utc_datetime(&utc.naive_utc()).fix().local_minus_utc();
     micros.checked_add(i64::from(offset) * SECOND)

@@ -1,6 +1,6 @@
 //! What only PostgreSQL writes, in terms that the planner knows: its own types, operators by schema, collations, session functions.
 
-use super::{SCHEMA, empty, functions, shape};
+use super::{SCHEMA, asyncpg, empty, functions, shape};
 use datafusion::sql::sqlparser::ast::{
     self, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
     FunctionArguments, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, Value, VisitMut, VisitorMut,
@@ -21,6 +21,11 @@ const CONSTANTS: [&str; 8] =
     ["version", "current_database", "current_catalog", "current_schema", "current_schemas", "current_user", "session_user", "current_role"];
 
 pub(crate) fn rewrite(query: &mut Query, database: &str) -> Ask {
+    if query.with.as_ref().is_some_and(|w| w.cte_tables.iter().any(|t| t.alias.name.value == asyncpg::CTE))
+        && let Some(plain) = asyncpg::lookup()
+    {
+        *query = plain;
+    }
     let mut rewriter = Rewriter { database, ask: Ask::default(), reads_catalogue: false };
     let _ = ast::visit_relations(query, |name| {
         rewriter.reads_catalogue |= empty::catalogue_table(name).is_some();
@@ -112,7 +117,9 @@ fn type_name(t: &DataType) -> Option<String> {
 /// PostgreSQL's type as one that the planner has; `qualified`: it was written with the catalogue's schema.
 fn plain_type(name: &str) -> Option<DataType> {
     Some(match name {
-        "oid" | "xid" | "cid" | "regproc" | "regprocedure" | "regnamespace" | "regrole" | "regoper" => DataType::BigInt(None),
+        // The planner knows it, so that a parameter can be one.
+        "oid" => return None,
+        "xid" | "cid" | "regproc" | "regprocedure" | "regnamespace" | "regrole" | "regoper" => DataType::BigInt(None),
         "name" | "char" | "cstring" | "bpchar" | "varchar" | "text" => DataType::Text,
         "int4" => DataType::Integer(None),
         "int8" => DataType::BigInt(None),

@@ -89,6 +89,6 @@ fn fill(state: &dyn Session, column: &ColumnDef, known: &Schema) -> Result<Arc<d
     if column.nullable {
         return Ok(lit(ScalarValue::try_from(&ty)?));
     }
-    let zero = upgrade::zero(&ty).map_err(|e| DataFusionError::External(Box::new(e)))?;
+    let zero = upgrade::zero(&column.ty).map_err(|e| DataFusionError::External(Box::new(e)))?;
     Ok(lit(ScalarValue::try_from_array(&zero, 0)?))
 }

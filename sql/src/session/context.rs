@@ -2,7 +2,7 @@
 
 use super::Session;
 use crate::{
-    Result,
+    Result, analyze,
     database::Shared,
     functions::{self, StatementTime},
     pg_catalog,
@@ -42,7 +42,8 @@ pub(crate) fn base(memory_limit_bytes: u64) -> Result<SessionState> {
     options.optimizer.prefer_existing_sort = true;
     options.execution.parquet.reorder_filters = true;
     options.sql_parser.collect_spans = true;
-    let mut state = SessionStateBuilder::new().with_config(config).with_runtime_env(runtime).with_default_features().build();
+    let builder = SessionStateBuilder::new().with_config(config).with_runtime_env(runtime).with_default_features();
+    let mut state = builder.with_type_planner(Arc::new(analyze::Types)).with_analyzer_rule(Arc::new(analyze::Meaning)).build();
     functions::register(&mut state)?;
     Ok(state)
 }

@@ -7,16 +7,19 @@ use crate::{
     outcome::Prepared,
     statement::{Copy, Insert, InsertRows, Statement, Verb},
 };
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::{
-    common::tree_node::{TreeNode, TreeNodeRecursion},
-    logical_expr::{Expr, LogicalPlan},
+    common::{
+        DFSchema,
+        tree_node::{TreeNode, TreeNodeRecursion},
+    },
+    logical_expr::{Expr, ExprSchemable, LogicalPlan, utils::merge_schema},
     sql::sqlparser::ast,
 };
 use std::{collections::HashMap, sync::Arc};
 
 pub(super) async fn prepare(session: &mut Session, statement: Statement, hints: &[Option<DataType>]) -> Result<Prepared> {
-    let mut known: HashMap<usize, DataType> = HashMap::new();
+    let mut known: HashMap<usize, FieldRef> = HashMap::new();
     let mut result = None;
     // A statement without parameters and rows is looked up only as it runs; so is everything in a block that has failed.
     let failed = session.block.as_ref().is_some_and(|b| b.check().is_err());
@@ -24,7 +27,7 @@ pub(super) async fn prepare(session: &mut Session, statement: Statement, hints: 
         _ if failed => {}
         Verb::Query(q) => {
             let (plan, _) = query::plan(session, q).await?;
-            result = Some(plan.schema().inner().clone());
+            result = Some(crate::analyze::names::shown_schema(plan.schema().inner()));
             known = of_plan(&plan)?;
         }
         Verb::Insert(insert) if statement.parameters > 0 => known = of_insert(session, insert).await?,
@@ -32,29 +35,62 @@ pub(super) async fn prepare(session: &mut Session, statement: Statement, hints: 
         verb => result = crate::execute::result_schema(session, verb).await?,
     }
     let parameters = (1..=statement.parameters)
-        .map(|n| hints.get(n - 1).cloned().flatten().or_else(|| known.remove(&n)).unwrap_or(DataType::Utf8))
+        .map(|n| match hints.get(n - 1).cloned().flatten() {
+            Some(hint) => plain(hint),
+            None => known.remove(&n).unwrap_or_else(|| plain(DataType::Utf8)),
+        })
         .collect();
     Ok(Prepared { statement: Arc::new(statement), parameters, result })
 }
 
-fn of_plan(plan: &LogicalPlan) -> Result<HashMap<usize, DataType>> {
-    let types = plan.get_parameter_types()?;
-    let mut known: HashMap<usize, DataType> = types.into_iter().filter_map(|(id, ty)| Some((number(&id)?, ty?))).collect();
-    // DataFusion does not say what LIMIT and OFFSET take.
+fn plain(ty: DataType) -> FieldRef {
+    Arc::new(Field::new("", ty, true))
+}
+
+fn of_plan(plan: &LogicalPlan) -> Result<HashMap<usize, FieldRef>> {
+    let fields = plan.get_parameter_fields()?;
+    let mut known: HashMap<usize, FieldRef> = fields.into_iter().filter_map(|(id, field)| Some((number(&id)?, field?))).collect();
+    // What DataFusion does not say: what a cast makes of one, what LIMIT and OFFSET take, the array of `= ANY ($1)`.
     plan.apply_with_subqueries(|node| {
         if let LogicalPlan::Limit(limit) = node {
             for count in [&limit.skip, &limit.fetch].into_iter().flatten() {
                 count.apply(|e| {
                     if let Expr::Placeholder(p) = e {
-                        known.extend(number(&p.id).map(|n| (n, DataType::Int64)));
+                        known.extend(number(&p.id).map(|n| (n, plain(DataType::Int64))));
                     }
                     Ok(TreeNodeRecursion::Continue)
                 })?;
             }
         }
-        Ok(TreeNodeRecursion::Continue)
+        let schema = merge_schema(&node.inputs());
+        node.apply_expressions(|e| {
+            e.apply(|e| {
+                if let Some((n, field)) = meant(e, &schema) {
+                    known.entry(n).or_insert(field);
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
     })?;
     Ok(known)
+}
+
+/// The parameter that `e` gives a type to.
+fn meant(e: &Expr, schema: &DFSchema) -> Option<(usize, FieldRef)> {
+    let placeholder = |e: &Expr| if let Expr::Placeholder(p) = e { number(&p.id) } else { None };
+    match e {
+        Expr::Cast(c) => placeholder(&c.expr).map(|n| (n, c.field.clone())),
+        Expr::TryCast(c) => placeholder(&c.expr).map(|n| (n, c.field.clone())),
+        Expr::ScalarFunction(f) if f.name() == "array_has" => match f.args.as_slice() {
+            [array, element] => {
+                let element = element.to_field(schema).ok()?.1;
+                let item = Field::new_list_field(element.data_type().clone(), true).with_metadata(element.metadata().clone());
+                Some((placeholder(array)?, plain(DataType::List(Arc::new(item)))))
+            }
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// `$3` is 3.
@@ -63,7 +99,7 @@ fn number(id: &str) -> Option<usize> {
 }
 
 /// A parameter that is a value of VALUES has its column's type.
-async fn of_insert(session: &mut Session, insert: &Insert) -> Result<HashMap<usize, DataType>> {
+async fn of_insert(session: &mut Session, insert: &Insert) -> Result<HashMap<usize, FieldRef>> {
     let target = crate::execute::ingest::Target::find(session, &insert.into, insert.columns.as_deref())?;
     let mut known = HashMap::new();
     match &insert.rows {
@@ -74,7 +110,7 @@ async fn of_insert(session: &mut Session, insert: &Insert) -> Result<HashMap<usi
                         && let ast::Value::Placeholder(id) = &v.value
                         && let Some(n) = number(id)
                     {
-                        known.insert(n, column.field.data_type().clone());
+                        known.insert(n, column.field.clone());
                     }
                 }
             }

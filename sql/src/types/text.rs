@@ -1,5 +1,7 @@
 //! Texts as PostgreSQL writes values, into the array that a column carries: COPY, literals, parameters.
 
+mod json;
+
 use super::{Refused, coerce::cut, shown};
 use arrow::{
     array::{ArrayRef, BinaryViewBuilder, BooleanBuilder, Decimal128Array, PrimitiveBuilder, StringViewBuilder},
@@ -250,15 +252,13 @@ fn nested<'a>(texts: impl Iterator<Item = Option<&'a str>>, ty: &ColumnType, nam
         let t = t.trim();
         match ty {
             ColumnType::Map(..) => {
-                let object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(t).map_err(|_| bad())?;
-                for (k, v) in object {
-                    keys.push(k);
-                    items.push(json_text(v));
+                for (key, value) in json::members(t).ok_or_else(bad)? {
+                    keys.push(key);
+                    items.push(value);
                 }
             }
             _ if t.starts_with('[') => {
-                let list: Vec<serde_json::Value> = serde_json::from_str(t).map_err(|_| bad())?;
-                items.extend(list.into_iter().map(json_text));
+                items.extend(json::elements(t).ok_or_else(bad)?);
             }
             _ => items.extend(braces(t).ok_or_else(bad)?),
         }
@@ -287,14 +287,6 @@ fn nested<'a>(texts: impl Iterator<Item = Option<&'a str>>, ty: &ColumnType, nam
             Ok(Arc::new(MapArray::new(field, offsets, entries, nulls, sorted)))
         }
         _ => Err(Refused::value(0, name, "value", ty)),
-    }
-}
-
-fn json_text(v: serde_json::Value) -> Option<String> {
-    match v {
-        serde_json::Value::Null => None,
-        serde_json::Value::String(s) => Some(s),
-        other => Some(other.to_string()),
     }
 }
 

@@ -10,7 +10,11 @@ mod numeric;
 mod text;
 mod time;
 
-use arrow::record_batch::RecordBatch;
+use arrow::{
+    array::{Array, ArrayRef, StringViewArray, StringViewBuilder},
+    datatypes::Field,
+    record_batch::RecordBatch,
+};
 use bytes::{BufMut, BytesMut};
 use pgwire::api::results::FieldFormat;
 use pgwire::messages::data::DataRow;
@@ -59,6 +63,26 @@ impl RowEncoder {
         }
         Ok(rows)
     }
+}
+
+/// Every value of a column in text form, NULLs as NULL.
+///
+/// # Errors
+/// As [`RowEncoder::rows`].
+pub fn texts(field: &Field, array: &ArrayRef, zone: &Zone) -> Result<StringViewArray, arrow::error::ArrowError> {
+    let column = Column::new(field, array)?;
+    let mut out = StringViewBuilder::with_capacity(array.len());
+    let mut one = BytesMut::new();
+    for row in 0..array.len() {
+        if column.is_null(row) {
+            out.append_null();
+            continue;
+        }
+        one.clear();
+        text::write_text(&mut one, &column, row, zone);
+        out.append_value(String::from_utf8_lossy(&one));
+    }
+    Ok(out.finish())
 }
 
 /// Fills in the length of what was written after the four bytes at `start`.

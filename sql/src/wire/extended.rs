@@ -5,10 +5,10 @@ use super::{
     copy::begin_copy_in,
     params,
     respond::{self, SendingRows, complete, fields},
-    types::pg_type,
+    types::{arrow_of, pg_type},
 };
 use crate::{Error, Outcome, Prepared, sqlstate};
-use arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
+use arrow::datatypes::{DataType, FieldRef};
 use async_trait::async_trait;
 use datafusion::common::ScalarValue;
 use futures::{Sink, SinkExt};
@@ -55,26 +55,6 @@ impl Extended {
     }
 }
 
-/// What a client's type means to the planner; `None` where it is to be inferred.
-fn arrow_type(t: &Type) -> Option<DataType> {
-    Some(match *t {
-        Type::BOOL => DataType::Boolean,
-        Type::INT2 => DataType::Int16,
-        Type::INT4 => DataType::Int32,
-        Type::INT8 | Type::OID => DataType::Int64,
-        Type::FLOAT4 => DataType::Float32,
-        Type::FLOAT8 => DataType::Float64,
-        Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::UUID | Type::JSON | Type::JSONB => DataType::Utf8,
-        Type::BYTEA => DataType::Binary,
-        Type::DATE => DataType::Date32,
-        Type::TIME => DataType::Time64(TimeUnit::Microsecond),
-        Type::TIMESTAMP => DataType::Timestamp(TimeUnit::Microsecond, None),
-        Type::TIMESTAMPTZ => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
-        Type::INTERVAL => DataType::Interval(IntervalUnit::MonthDayNano),
-        _ => return None,
-    })
-}
-
 #[async_trait]
 impl QueryParser for Parser {
     type Statement = Stored;
@@ -93,7 +73,7 @@ impl QueryParser for Parser {
         let prepared = match parse {
             Ok(None) => return Ok(None),
             Ok(Some(statement)) => {
-                let hints: Vec<Option<DataType>> = types.iter().map(|t| t.as_ref().and_then(arrow_type)).collect();
+                let hints: Vec<Option<DataType>> = types.iter().map(|t| t.as_ref().and_then(arrow_of)).collect();
                 session.prepare(statement, &hints).await
             }
             Err(e) => Err(e),
@@ -102,7 +82,7 @@ impl QueryParser for Parser {
     }
 
     fn get_parameter_types(&self, stored: &Stored) -> PgWireResult<Vec<Type>> {
-        Ok(stored.parameters.iter().map(|t| pg_type(&Field::new("", t.clone(), true))).collect())
+        Ok(stored.parameters.iter().map(|f| pg_type(f)).collect())
     }
 
     fn get_result_schema(&self, stored: &Stored, format: Option<&Format>) -> PgWireResult<Vec<FieldInfo>> {
@@ -117,14 +97,14 @@ fn values(portal: &Portal<Stored>) -> PgWireResult<Vec<ScalarValue>> {
         let message = format!("the statement takes {} parameters, {} were bound", prepared.parameters.len(), portal.parameters.len());
         return Err(refused(&Error::invalid(message).with_sqlstate("08P01")));
     }
-    let decode = |(i, (bytes, target)): (usize, (&Option<bytes::Bytes>, &DataType))| {
+    let decode = |(i, (bytes, target)): (usize, (&Option<bytes::Bytes>, &FieldRef))| {
         let said = portal.statement.parameter_types.get(i).cloned().flatten().filter(|t| *t != Type::UNKNOWN);
-        let pg = said.unwrap_or_else(|| pg_type(&Field::new("", target.clone(), true)));
+        let pg = said.unwrap_or_else(|| pg_type(target));
         let format = portal.parameter_format.format_for(i.min(match &portal.parameter_format {
             Format::Individual(codes) => codes.len().saturating_sub(1),
             _ => i,
         }));
-        params::decode(i + 1, bytes.as_deref(), format, &pg, Some(target))
+        params::decode(i + 1, bytes.as_deref(), format, &pg, Some(target.data_type()))
             .map_err(|bad| refused(&Error::invalid(bad.message).with_sqlstate(bad.sqlstate)))
     };
     portal.parameters.iter().zip(&prepared.parameters).enumerate().map(decode).collect()

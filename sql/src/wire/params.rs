@@ -7,7 +7,11 @@ use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use pgwire::api::{Type, results::FieldFormat};
 
-use super::encode::{PG_EPOCH_DAYS, PG_EPOCH_MICROS};
+use super::{
+    encode::{PG_EPOCH_DAYS, PG_EPOCH_MICROS},
+    types::{arrow_of, element_of},
+};
+use crate::types::{of_arrow, parse_text};
 
 /// What went wrong, with its SQLSTATE.
 #[derive(Debug, PartialEq)]
@@ -45,11 +49,26 @@ pub fn decode(
 }
 
 fn cast(n: usize, value: &ScalarValue, target: &DataType) -> Result<ScalarValue, BadParameter> {
+    // Arrow would make a list of one text.
+    if let (Some(Some(text)), true) = (value.try_as_str(), target.is_nested()) {
+        return nested(n, text, target);
+    }
     value.cast_to(target).map_err(|e| {
         let text = value.to_string();
         let shown: String = text.chars().take(80).collect();
         bad(n, format_args!("'{shown}' is no {target}: {}", e.strip_backtrace()))
     })
+}
+
+/// An array or map from its text.
+fn nested(n: usize, text: &str, target: &DataType) -> Result<ScalarValue, BadParameter> {
+    let Some(ty) = of_arrow(target) else { return Err(bad(n, format_args!("a text is no {target}"))) };
+    let read = parse_text(std::iter::once(Some(text)), &ty, "").map_err(|r| {
+        let r = r.of_value();
+        BadParameter { sqlstate: r.sqlstate, message: format!("parameter ${n}: {}", r.message) }
+    })?;
+    let read = arrow::compute::cast(&read, target).map_err(|e| bad(n, e))?;
+    ScalarValue::try_from_array(&read, 0).map_err(|e| bad(n, e.strip_backtrace()))
 }
 
 /// Text stays text until it is cast to what the statement needs; only forms that a cast does not know are read here.
@@ -72,7 +91,10 @@ fn from_text(n: usize, bytes: &[u8], pg: &Type) -> Result<ScalarValue, BadParame
         Type::FLOAT4 | Type::FLOAT8 => {
             text.trim().parse().map(|v| ScalarValue::Float64(Some(v))).map_err(|_| bad(n, format_args!("'{text}' is no number")))
         }
-        _ => Ok(ScalarValue::Utf8(Some(text.to_owned()))),
+        _ => match arrow_of(pg).filter(|_| element_of(pg).is_some()) {
+            Some(array) => nested(n, text, &array),
+            None => Ok(ScalarValue::Utf8(Some(text.to_owned()))),
+        },
     }
 }
 
@@ -114,11 +136,13 @@ fn from_binary(n: usize, bytes: &[u8], pg: &Type) -> Result<ScalarValue, BadPara
         }
         Type::NUMERIC => ScalarValue::Utf8(Some(numeric_text(bytes).ok_or_else(|| bad(n, "damaged numeric"))?)),
         Type::UUID => ScalarValue::Utf8(Some(uuid::Uuid::from_bytes(fixed(n, bytes, pg)?).to_string())),
+        Type::INET => ScalarValue::Utf8(Some(address(bytes).ok_or_else(|| bad(n, "damaged address"))?)),
         Type::BYTEA => ScalarValue::Binary(Some(bytes.to_vec())),
         Type::JSONB => return from_text(n, bytes.strip_prefix(&[1]).unwrap_or(bytes), &Type::TEXT),
         Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::UNKNOWN | Type::JSON | Type::CHAR => {
             return from_text(n, bytes, &Type::TEXT);
         }
+        _ if element_of(pg).is_some() => array(n, bytes, pg)?,
         _ => {
             return Err(BadParameter {
                 sqlstate: "0A000",
@@ -126,6 +150,45 @@ fn from_binary(n: usize, bytes: &[u8], pg: &Type) -> Result<ScalarValue, BadPara
             });
         }
     })
+}
+
+/// Family, bits of the network, a flag, the length, the address; only whole addresses are one.
+fn address(bytes: &[u8]) -> Option<String> {
+    match bytes {
+        [2, 32, _, 4, rest @ ..] => Some(std::net::Ipv4Addr::from(<[u8; 4]>::try_from(rest).ok()?).to_string()),
+        [3, 128, _, 16, rest @ ..] => Some(std::net::Ipv6Addr::from(<[u8; 16]>::try_from(rest).ok()?).to_string()),
+        _ => None,
+    }
+}
+
+/// Dimensions, a flag, the elements' type; for each dimension its length and first index; each element with its length, -1 for NULL.
+fn array(n: usize, bytes: &[u8], pg: &Type) -> Result<ScalarValue, BadParameter> {
+    let damaged = || bad(n, "damaged array");
+    let (Some(element), Some(DataType::List(item))) = (element_of(pg), arrow_of(pg)) else { return Err(damaged()) };
+    let word = |at: usize| Some(i32::from_be_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?));
+    let dimensions = word(0).ok_or_else(damaged)?;
+    let length = match dimensions {
+        0 => 0,
+        1 => usize::try_from(word(12).ok_or_else(damaged)?).map_err(|_| damaged())?,
+        _ => return Err(bad(n, "an array of arrays is not understood; send it as text")),
+    };
+    // The client says what it sends; that decides.
+    let told = word(8).and_then(|oid| Type::from_oid(oid as u32)).unwrap_or(element);
+    let mut values = Vec::new();
+    let mut at = 20;
+    for _ in 0..length {
+        let size = word(at).ok_or_else(damaged)?;
+        at += 4;
+        let Ok(size) = usize::try_from(size) else {
+            values.push(ScalarValue::try_from(item.data_type()).map_err(|e| bad(n, e))?);
+            continue;
+        };
+        let end = at.checked_add(size).ok_or_else(damaged)?;
+        let value = from_binary(n, bytes.get(at..end).ok_or_else(damaged)?, &told)?;
+        values.push(if value.data_type() == *item.data_type() { value } else { cast(n, &value, item.data_type())? });
+        at = end;
+    }
+    Ok(ScalarValue::List(ScalarValue::new_list(&values, item.data_type(), true)))
 }
 
 /// The digits of a binary numeric; `None` where the bytes are not one.

@@ -3,9 +3,10 @@
 //! Follows the Arrow type, refined by the SQL type that a stream's columns carry in their metadata (uuid, json, addresses travel in
 //! memory as text). Unsigned integers become the next larger signed type, so that no value is out of range.
 
-use arrow::datatypes::{DataType, Field};
+use arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
 use ebb_storage::stream_def::TYPE_META_KEY;
 use pgwire::api::Type;
+use std::sync::Arc;
 
 /// The type that clients are told and that [`super::encode`] writes.
 pub fn pg_type(field: &Field) -> Type {
@@ -27,7 +28,7 @@ fn declared_text_type(declared: &str) -> Option<Type> {
     match name.trim_end_matches(')') {
         "uuid" => Some(Type::UUID),
         "json" => Some(Type::JSON),
-        "ipv4" | "ipv6" => Some(Type::INET),
+        "ipv4" | "ipv6" | "inet" => Some(Type::INET),
         "name" => Some(Type::NAME),
         "char" => Some(Type::CHAR),
         _ => None,
@@ -38,6 +39,16 @@ fn is_text(t: &DataType) -> bool {
     match t {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
         DataType::Dictionary(_, value) => is_text(value),
+        _ => false,
+    }
+}
+
+pub fn is_list(t: &DataType) -> bool {
+    match t {
+        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) | DataType::ListView(_) | DataType::LargeListView(_) => {
+            true
+        }
+        DataType::Dictionary(_, value) => is_list(value),
         _ => false,
     }
 }
@@ -69,9 +80,13 @@ fn of_arrow(t: &DataType) -> Type {
     }
 }
 
-/// Arrays of arrays have no type of their own in PostgreSQL: the element type's array, whatever the depth.
+/// PostgreSQL's arrays of arrays are matrices: rows of different lengths, or none, have no form in them. So what holds arrays is json.
 fn array_of(element: &Field) -> Type {
+    if is_list(element.data_type()) {
+        return Type::JSON;
+    }
     match pg_type(element) {
+        Type::OID => Type::OID_ARRAY,
         Type::BOOL => Type::BOOL_ARRAY,
         Type::INT2 => Type::INT2_ARRAY,
         Type::INT4 => Type::INT4_ARRAY,
@@ -88,7 +103,59 @@ fn array_of(element: &Field) -> Type {
         Type::UUID => Type::UUID_ARRAY,
         Type::JSON => Type::JSON_ARRAY,
         Type::INET => Type::INET_ARRAY,
-        nested @ (Type::TEXT_ARRAY | Type::INT8_ARRAY | Type::FLOAT8_ARRAY | Type::INT4_ARRAY) => nested,
         _ => Type::TEXT_ARRAY,
     }
+}
+
+/// What an array of PostgreSQL's holds.
+pub fn element_of(array: &Type) -> Option<Type> {
+    Some(match *array {
+        Type::BOOL_ARRAY => Type::BOOL,
+        Type::INT2_ARRAY => Type::INT2,
+        Type::INT4_ARRAY => Type::INT4,
+        Type::INT8_ARRAY => Type::INT8,
+        Type::OID_ARRAY => Type::OID,
+        Type::FLOAT4_ARRAY => Type::FLOAT4,
+        Type::FLOAT8_ARRAY => Type::FLOAT8,
+        Type::NUMERIC_ARRAY => Type::NUMERIC,
+        Type::DATE_ARRAY => Type::DATE,
+        Type::TIME_ARRAY => Type::TIME,
+        Type::TIMESTAMP_ARRAY => Type::TIMESTAMP,
+        Type::TIMESTAMPTZ_ARRAY => Type::TIMESTAMPTZ,
+        Type::INTERVAL_ARRAY => Type::INTERVAL,
+        Type::BYTEA_ARRAY => Type::BYTEA,
+        Type::UUID_ARRAY => Type::UUID,
+        Type::JSON_ARRAY => Type::JSON,
+        Type::JSONB_ARRAY => Type::JSONB,
+        Type::INET_ARRAY => Type::INET,
+        Type::TEXT_ARRAY => Type::TEXT,
+        Type::VARCHAR_ARRAY => Type::VARCHAR,
+        Type::NAME_ARRAY => Type::NAME,
+        _ => return None,
+    })
+}
+
+/// How values of a type that a client names are carried; `None` where the statement knows better.
+pub fn arrow_of(t: &Type) -> Option<DataType> {
+    if let Some(element) = element_of(t) {
+        // A numeric of unknown scale waits as text.
+        let item = if element == Type::NUMERIC { DataType::Utf8 } else { arrow_of(&element)? };
+        return Some(DataType::List(Arc::new(Field::new_list_field(item, true))));
+    }
+    Some(match *t {
+        Type::BOOL => DataType::Boolean,
+        Type::INT2 => DataType::Int16,
+        Type::INT4 => DataType::Int32,
+        Type::INT8 | Type::OID => DataType::Int64,
+        Type::FLOAT4 => DataType::Float32,
+        Type::FLOAT8 => DataType::Float64,
+        Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::UUID | Type::JSON | Type::JSONB | Type::INET => DataType::Utf8,
+        Type::BYTEA => DataType::Binary,
+        Type::DATE => DataType::Date32,
+        Type::TIME => DataType::Time64(TimeUnit::Microsecond),
+        Type::TIMESTAMP => DataType::Timestamp(TimeUnit::Microsecond, None),
+        Type::TIMESTAMPTZ => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+        Type::INTERVAL => DataType::Interval(IntervalUnit::MonthDayNano),
+        _ => return None,
+    })
 }

@@ -44,7 +44,7 @@ pub fn write_binary(out: &mut BytesMut, column: &Column, row: usize) {
             out.put_i32(v.months);
         }
         Values::List(list, inner) => nested::write_array_binary(out, list, inner, row),
-        Values::Json(array) => nested::write_json(out, array, row),
+        Values::Json(array) => nested::write_json(out, array, row, &Zone::Utc),
     }
 }
 

@@ -38,8 +38,9 @@ pub enum Values {
     /// Nanoseconds: text keeps the digits that binary (microseconds) cannot.
     TimestampNanos(TimestampNanosecondArray, bool),
     Interval(IntervalMonthDayNanoArray),
+    /// Its elements are no lists.
     List(ListArray, Box<Column>),
-    /// Maps, structs, unions.
+    /// Lists of lists, maps, structs, unions.
     Json(ArrayRef),
     Null,
 }
@@ -115,6 +116,9 @@ fn values(array: &ArrayRef) -> Result<Values, ArrowError> {
         DataType::RunEndEncoded(_, value) => return values(&to(value.data_type())?),
         DataType::List(element) => {
             let list = array.as_list::<i32>().clone();
+            if crate::wire::types::is_list(element.data_type()) {
+                return Ok(Values::Json(array.clone()));
+            }
             let inner = Column::new(element, list.values())?;
             Values::List(list, Box::new(inner))
         }

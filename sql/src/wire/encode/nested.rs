@@ -1,7 +1,10 @@
-//! Arrays in PostgreSQL's brace form and its binary form; maps and structs as JSON.
+//! Arrays in PostgreSQL's brace form and its binary form; lists of lists, maps and structs as JSON.
 
-use super::{binary, cell::Column, cell::Values, set_length, text, time::Zone};
-use arrow::array::{ArrayRef, ListArray};
+use super::{binary, cell::Column, set_length, text, time::Zone};
+use arrow::{
+    array::{Array, ArrayRef, AsArray, ListArray},
+    datatypes::{DataType, Field},
+};
 use bytes::{BufMut, BytesMut};
 
 /// `{1,2,NULL,"a b"}`
@@ -19,10 +22,7 @@ pub fn write_array(out: &mut BytesMut, list: &ListArray, inner: &Column, row: us
         }
         element.clear();
         text::write_text(&mut element, inner, i, zone);
-        match inner.values {
-            Values::List(..) => out.put_slice(&element),
-            _ => put_quoted(out, &element),
-        }
+        put_quoted(out, &element);
     }
     out.put_u8(b'}');
 }
@@ -44,15 +44,13 @@ fn put_quoted(out: &mut BytesMut, element: &[u8]) {
     out.put_u8(b'"');
 }
 
-/// Dimensions, then elements with their lengths. Arrays of arrays, which may be ragged, are sent as arrays of texts.
+/// Dimensions, then elements with their lengths.
 pub fn write_array_binary(out: &mut BytesMut, list: &ListArray, inner: &Column, row: usize) {
     let (start, end) = bounds(list, row);
-    let as_text = matches!(inner.values, Values::List(..) | Values::Json(_));
     let nulls = (start..end).any(|i| inner.is_null(i));
     out.put_i32(i32::from(end > start));
     out.put_i32(i32::from(nulls));
-    let element = if as_text && !matches!(inner.values, Values::Json(_)) { pgwire::api::Type::TEXT } else { inner.pg.clone() };
-    out.put_u32(element.oid());
+    out.put_u32(inner.pg.oid());
     if end > start {
         out.put_i32((end - start) as i32);
         out.put_i32(1);
@@ -64,11 +62,7 @@ pub fn write_array_binary(out: &mut BytesMut, list: &ListArray, inner: &Column, 
         }
         let at = out.len();
         out.put_i32(0);
-        if as_text {
-            text::write_text(out, inner, i, &Zone::Utc);
-        } else {
-            binary::write_binary(out, inner, i);
-        }
+        binary::write_binary(out, inner, i);
         set_length(out, at);
     }
 }
@@ -78,47 +72,70 @@ fn bounds(list: &ListArray, row: usize) -> (usize, usize) {
     (offsets[row] as usize, offsets[row + 1] as usize)
 }
 
-/// A map as an object with its keys as text, a struct as an object, anything unprintable as null.
-pub fn write_json(out: &mut BytesMut, array: &ArrayRef, row: usize) {
-    let value = crate::wire::encode::nested::json::value(array.as_ref(), row);
-    out.put_slice(value.to_string().as_bytes());
+/// Lists as arrays, a map as an object with its keys as text, a struct as an object. Numbers and booleans are themselves, anything else
+/// is its text; no digit is lost.
+pub fn write_json(out: &mut BytesMut, array: &ArrayRef, row: usize, zone: &Zone) {
+    if array.is_null(row) {
+        return out.put_slice(b"null");
+    }
+    match array.data_type() {
+        DataType::Map(..) => {
+            let entries = array.as_map().value(row);
+            let (keys, values) = (entries.column(0), entries.column(1));
+            let members = (0..entries.len()).map(|i| (plain_text(keys, i, zone), values, i));
+            write_object(out, members, zone);
+        }
+        DataType::Struct(fields) => {
+            let s = array.as_struct();
+            write_object(out, fields.iter().enumerate().map(|(i, f)| (f.name().as_bytes().to_vec(), s.column(i), row)), zone);
+        }
+        DataType::List(_) => {
+            let items = array.as_list::<i32>().value(row);
+            out.put_u8(b'[');
+            for i in 0..items.len() {
+                if i > 0 {
+                    out.put_u8(b',');
+                }
+                write_json(out, &items, i, zone);
+            }
+            out.put_u8(b']');
+        }
+        DataType::Boolean => out.put_slice(if array.as_boolean().value(row) { b"true" } else { b"false" }),
+        t => {
+            let text = plain_text(array, row, zone);
+            // What a float has beside numbers is no number in JSON.
+            let number = t.is_numeric() && text.first().is_some_and(|b| b.is_ascii_digit() || *b == b'-') && !text.ends_with(b"y");
+            if number { out.put_slice(&text) } else { put_json_text(out, &text) }
+        }
+    }
 }
 
-mod json {
-    use arrow::{
-        array::{Array, AsArray},
-        datatypes::DataType,
-        util::display::{ArrayFormatter, FormatOptions},
-    };
-    use serde_json::{Map, Value};
-
-    pub fn value(array: &dyn Array, row: usize) -> Value {
-        if array.is_null(row) {
-            return Value::Null;
+fn write_object<'a>(out: &mut BytesMut, members: impl Iterator<Item = (Vec<u8>, &'a ArrayRef, usize)>, zone: &Zone) {
+    out.put_u8(b'{');
+    for (n, (key, values, row)) in members.enumerate() {
+        if n > 0 {
+            out.put_u8(b',');
         }
-        match array.data_type() {
-            DataType::Map(..) => {
-                let entries = array.as_map().value(row);
-                let (keys, values) = (entries.column(0), entries.column(1));
-                Value::Object((0..entries.len()).map(|i| (text(keys, i), value(values, i))).collect())
-            }
-            DataType::Struct(fields) => {
-                let s = array.as_struct();
-                let members = fields.iter().enumerate().map(|(i, f)| (f.name().clone(), value(s.column(i), row)));
-                Value::Object(members.collect::<Map<_, _>>())
-            }
-            DataType::List(_) => {
-                let items = array.as_list::<i32>().value(row);
-                Value::Array((0..items.len()).map(|i| value(&items, i)).collect())
-            }
-            DataType::Boolean => Value::Bool(array.as_boolean().value(row)),
-            t if t.is_numeric() => serde_json::from_str(&text(array, row)).unwrap_or_else(|_| Value::String(text(array, row))),
-            _ => Value::String(text(array, row)),
-        }
+        put_json_text(out, &key);
+        out.put_u8(b':');
+        write_json(out, values, row, zone);
     }
+    out.put_u8(b'}');
+}
 
-    fn text(array: &dyn Array, row: usize) -> String {
-        let options = FormatOptions::default();
-        ArrayFormatter::try_new(array, &options).map_or_else(|_| String::new(), |f| f.value(row).to_string())
+fn put_json_text(out: &mut BytesMut, text: &[u8]) {
+    // Text of a column is UTF-8.
+    out.put_slice(serde_json::Value::from(String::from_utf8_lossy(text).into_owned()).to_string().as_bytes());
+}
+
+/// As the value would be sent alone; nothing where it cannot be.
+fn plain_text(array: &ArrayRef, row: usize, zone: &Zone) -> Vec<u8> {
+    let one = array.slice(row, 1);
+    let mut text = BytesMut::new();
+    if let Ok(column) = Column::new(&Field::new("", one.data_type().clone(), true), &one)
+        && !column.is_null(0)
+    {
+        text::write_text(&mut text, &column, 0, zone);
     }
+    text.to_vec()
 }

@@ -136,6 +136,21 @@ fn maps_are_json_and_bytes_are_hexadecimal() {
 }
 
 #[test]
+fn lists_of_lists_are_json_in_both_formats() {
+    let mut lists = ListBuilder::new(ListBuilder::new(StringBuilder::new()));
+    lists.values().append_value([Some("a"), None, Some("b\"")]);
+    lists.values().append_value(Vec::<Option<&str>>::new());
+    lists.append(true);
+    let nested = column(lists.finish());
+    assert_eq!(nested.pg, Type::JSON);
+    assert_eq!(binary(&nested, 0), br#"[["a",null,"b\""],[]]"#);
+    let mut decimals = ListBuilder::new(ListBuilder::new(Decimal128Builder::new().with_precision_and_scale(38, 20).unwrap()));
+    decimals.values().append_value([Some(112345678901234567890_i128)]);
+    decimals.append(true);
+    assert_eq!(text(decimals.finish()), ["[[1.12345678901234567890]]"]);
+}
+
+#[test]
 fn a_row_holds_lengths_and_minus_one_for_null() {
     let schema = Schema::new(vec![Field::new("a", DataType::Int32, true), Field::new("b", DataType::Utf8, true)]);
     let columns: Vec<ArrayRef> = vec![Arc::new(Int32Array::from(vec![Some(7), None])), Arc::new(StringArray::from(vec![None, Some("xy")]))];

@@ -41,7 +41,7 @@ pub fn write_text(out: &mut BytesMut, column: &Column, row: usize, zone: &Zone) 
             time::write_interval(out, v.months, v.days, v.nanoseconds);
         }
         Values::List(list, inner) => nested::write_array(out, list, inner, row, zone),
-        Values::Json(array) => nested::write_json(out, array, row),
+        Values::Json(array) => nested::write_json(out, array, row, zone),
     }
 }
 

@@ -31,6 +31,30 @@ fn what_does_not_fit_is_named() {
 }
 
 #[test]
+fn arrays_in_binary_and_text() {
+    let ints = DataType::List(std::sync::Arc::new(arrow::datatypes::Field::new_list_field(DataType::Int32, true)));
+    let expected =
+        ScalarValue::List(ScalarValue::new_list(&[ScalarValue::Int32(Some(7)), ScalarValue::Int32(None)], &DataType::Int32, true));
+    let mut bytes = Vec::new();
+    for word in [1, 1, 23, 2, 1, 4, 7, -1] {
+        bytes.extend_from_slice(&i32::to_be_bytes(word));
+    }
+    let decoded = |bytes: &[u8]| decode(1, Some(bytes), FieldFormat::Binary, &Type::INT4_ARRAY, Some(&ints));
+    assert_eq!(decoded(&bytes), Ok(expected.clone()));
+    assert_eq!(text("{7,NULL}", Type::INT4_ARRAY, &ints), Ok(expected.clone()));
+    assert_eq!(text("{7,NULL}", Type::UNKNOWN, &ints), Ok(expected));
+    assert_eq!(text("{x}", Type::INT4_ARRAY, &ints).unwrap_err().sqlstate, "22P02");
+    for cut in 0..bytes.len() {
+        assert!(decoded(&bytes[..cut]).is_err(), "{cut}");
+    }
+    let mut huge = bytes[..12].to_vec();
+    huge.extend_from_slice(&i32::MAX.to_be_bytes());
+    assert!(decoded(&huge).is_err());
+    let address = decode(1, Some(&[2, 32, 0, 4, 10, 0, 0, 1]), FieldFormat::Binary, &Type::INET, None);
+    assert_eq!(address, Ok(ScalarValue::Utf8(Some("10.0.0.1".into()))));
+}
+
+#[test]
 fn null_takes_the_needed_type() {
     assert_eq!(decode(1, None, FieldFormat::Text, &Type::UNKNOWN, Some(&DataType::Int64)), Ok(ScalarValue::Int64(None)));
 }

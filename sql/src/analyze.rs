@@ -15,13 +15,19 @@ mod types;
 pub use as_text::text_of;
 pub use types::Types;
 
+use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::{
     common::{
         Column, DFSchema, Result, ScalarValue,
         config::ConfigOptions,
         tree_node::{Transformed, TreeNode},
     },
-    logical_expr::{Expr, ExprSchemable, LogicalPlan, expr::Alias, expr_rewriter::NamePreserver, utils::merge_schema},
+    logical_expr::{
+        Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan,
+        expr::{Alias, InList},
+        expr_rewriter::NamePreserver,
+        utils::merge_schema,
+    },
     optimizer::AnalyzerRule,
 };
 
@@ -60,7 +66,7 @@ fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 /// `e` over columns of `schema` as it is meant.
 pub fn expression(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     e.transform_up(|e| {
-        for change in [checked::change, as_text::change, declared::change, map_key] {
+        for change in [checked::change, as_text::change, declared::change, map_key, coarser] {
             if let Some(new) = change(&e, schema)? {
                 return Ok(Transformed::yes(new));
             }
@@ -76,14 +82,45 @@ fn map_key(e: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
     if f.name() != "get_field" {
         return Ok(None);
     }
-    let arrow::datatypes::DataType::Map(entries, _) = map.get_type(schema)? else { return Ok(None) };
-    let (arrow::datatypes::DataType::Struct(fields), Expr::Literal(value, _)) = (entries.data_type(), key) else { return Ok(None) };
+    let DataType::Map(entries, _) = map.get_type(schema)? else { return Ok(None) };
+    let (DataType::Struct(fields), Expr::Literal(value, _)) = (entries.data_type(), key) else { return Ok(None) };
     let wanted = fields[0].data_type();
     if value.data_type() == *wanted {
         return Ok(None);
     }
     let key = Expr::Literal(value.cast_to(wanted)?, None);
     Ok(Some(f.func.call(vec![map.clone(), key])))
+}
+
+/// A comparison that DataFusion would make in nanoseconds, which reach to 2262, though no side has any.
+fn coarser(e: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
+    let coarse = |e: &Expr| -> Option<Expr> {
+        let Expr::Cast(c) = e else { return as_text::in_microseconds(e) };
+        let DataType::Timestamp(TimeUnit::Nanosecond, zone) = c.field.data_type() else { return None };
+        match c.expr.get_type(schema).ok()? {
+            DataType::Timestamp(TimeUnit::Nanosecond, _) => None,
+            DataType::Timestamp(..) | DataType::Date32 => {
+                c.expr.as_ref().clone().cast_to(&DataType::Timestamp(TimeUnit::Microsecond, zone.clone()), schema).ok()
+            }
+            _ => None,
+        }
+    };
+    Ok(match e {
+        Expr::BinaryExpr(b) if b.op.supports_propagation() => {
+            coarse(&b.left).zip(coarse(&b.right)).map(|(l, r)| Expr::BinaryExpr(BinaryExpr::new(Box::new(l), b.op, Box::new(r))))
+        }
+        Expr::Between(b) => match (coarse(&b.expr), coarse(&b.low), coarse(&b.high)) {
+            (Some(expr), Some(low), Some(high)) => {
+                Some(Expr::Between(Between::new(Box::new(expr), b.negated, Box::new(low), Box::new(high))))
+            }
+            _ => None,
+        },
+        Expr::InList(l) => match (coarse(&l.expr), l.list.iter().map(coarse).collect::<Option<Vec<_>>>()) {
+            (Some(expr), Some(list)) => Some(Expr::InList(InList::new(Box::new(expr), list, l.negated))),
+            _ => None,
+        },
+        _ => None,
+    })
 }
 
 /// The value of a literal below casts to a type of the same kind and aliases.
@@ -96,8 +133,7 @@ fn literal_text(e: &Expr) -> Option<&str> {
     }
 }
 
-fn is_text(t: &arrow::datatypes::DataType) -> bool {
-    use arrow::datatypes::DataType;
+fn is_text(t: &DataType) -> bool {
     match t {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
         DataType::Dictionary(_, value) => is_text(value),

@@ -59,7 +59,7 @@ impl Default for Compiler {
 impl Compiler {
     pub fn new() -> Self {
         let builder = SessionStateBuilder::new().with_config(SessionConfig::new().with_target_partitions(1)).with_default_features();
-        let mut state = builder.with_type_planner(Arc::new(analyze::Types)).build();
+        let mut state = builder.with_type_planner(Arc::<analyze::Types>::default()).build();
         functions::register(&mut state).expect("names of functions are legal");
         Self { state: Arc::new(state) }
     }
@@ -360,7 +360,14 @@ impl fmt::Debug for Compiled {
 impl ExprCompiler for Compiler {
     fn compile(&self, text: &str, def: &StreamDef) -> ebb_storage::Result<Arc<dyn RowExpr>> {
         let compile = || -> Result<Compiled> {
-            let bound = self.bind(text, def)?;
+            let mut bound = self.bind(text, def)?;
+            // The text of an array or of bytes is read, not cast, where it is a column's default.
+            let of = def.columns.iter().find(|c| c.default.as_ref().is_some_and(|d| d.expr == text)).map(|c| c.ty.arrow());
+            if let Some(ty) = of.filter(|ty| ty.is_nested() || ty.is_binary())
+                && bound.ty != ty
+            {
+                bound.expr = datafusion::logical_expr::cast(bound.expr, ty);
+            }
             let mut compiled = self.physical(&bound, def)?;
             compiled.condition = bound.ty == DataType::Boolean;
             Ok(compiled)

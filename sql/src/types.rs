@@ -45,6 +45,11 @@ impl Refused {
         Self::new(row, sqlstate::NUMERIC_OUT_OF_RANGE, format!("column '{column}': {} is out of range of {what}", shown(value)))
     }
 
+    fn null_inside(row: usize, column: &str) -> Self {
+        let message = format!("column '{column}' takes no NULL among its elements: declare them nullable, like array(nullable(int32))");
+        Self::new(row, sqlstate::NOT_NULL_VIOLATION, message)
+    }
+
     fn null(row: usize, column: &str) -> Self {
         Self::new(
             row,
@@ -94,7 +99,13 @@ pub fn of_arrow(ty: &DataType) -> Option<ColumnType> {
             ColumnType::DateTime64(digits, zone.clone())
         }
         DataType::Dictionary(_, value) => return of_arrow(value),
-        DataType::List(f) | DataType::LargeList(f) => ColumnType::Array(Box::new(of_arrow(f.data_type())?), f.is_nullable()),
+        DataType::List(f) | DataType::LargeList(f) => ColumnType::Array(Box::new(of_field(f)?), f.is_nullable()),
+        DataType::Map(entries, _) => match entries.data_type() {
+            DataType::Struct(of) if of.len() == 2 => {
+                ColumnType::Map(Box::new(of_field(&of[0])?), Box::new(of_field(&of[1])?), of[1].is_nullable())
+            }
+            _ => return None,
+        },
         _ => return None,
     })
 }

@@ -24,6 +24,7 @@ with psycopg.connect(url, autocommit=True) as c:
     c.execute("INSERT INTO nested (k, a, m) VALUES (1, '{{a,b},{}}', '{\"k\": 1}')")
     rows = [c.cursor(binary=b).execute("SELECT a, m, u, e, j, i, k, k FROM nested").fetchone() for b in (False, True)]
     assert rows[0] == rows[1] and rows[0][0] == [["a", "b"], []] and rows[0][1] == {"k": 1}, rows
+    c.execute("DROP STREAM nested")
     print("ok psycopg nested")
     with c.cursor().copy("COPY p (ts, d, n, b) FROM STDIN") as copy:
         copy.write_row((when, "b", "2", "t"))
@@ -60,6 +61,7 @@ async def with_asyncpg():
     assert await c.fetchval("SELECT k FROM arr WHERE id = $1 AND ip = $2", uuid, address) == 1
     assert await c.fetchval("SELECT $1::int4 + 1", 4) == 5
     assert (await c.fetchrow("SELECT count(*), 1, 1 FROM arr"))["count"] == 1
+    await c.execute("DROP STREAM arr")
     print("ok asyncpg arrays")
     await c.close()
 

@@ -2,13 +2,14 @@
 
 use super::{declared, is_text};
 use crate::{
+    functions::read_times,
     types::{of_arrow, parse_text},
     wire::encode::{Zone, texts},
 };
 use arrow::{
-    array::{Array, ArrayRef, AsArray},
+    array::{Array, ArrayRef, AsArray, make_array},
     compute::cast,
-    datatypes::{DataType, Field, FieldRef},
+    datatypes::{DataType, Field, FieldRef, TimeUnit},
 };
 use datafusion::{
     common::{DFSchema, Result, ScalarValue},
@@ -46,8 +47,8 @@ pub fn change(e: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
         }
         return Ok(None);
     }
-    // Arrow makes a list of one of a text, and takes a text's bytes for bytea.
-    let read = matches!(to, DataType::List(_) | DataType::Map(..) | DataType::Binary | DataType::BinaryView);
+    // Arrow makes a list of one of a text, takes a text's bytes for bytea, and counts every time in nanoseconds.
+    let read = matches!(to, DataType::List(_) | DataType::Map(..) | DataType::Binary | DataType::BinaryView | DataType::Timestamp(..));
     Ok((read && is_text(&from)).then(|| Value::of(to).call(vec![expr.as_ref().clone()])))
 }
 
@@ -100,6 +101,14 @@ impl ScalarUDFImpl for Text {
     }
 }
 
+/// A time that is read from a text in nanoseconds, in microseconds.
+pub fn in_microseconds(e: &Expr) -> Option<Expr> {
+    let Expr::ScalarFunction(f) = e else { return None };
+    let value = f.func.inner().as_ref() as &dyn std::any::Any;
+    let DataType::Timestamp(TimeUnit::Nanosecond, zone) = &value.downcast_ref::<Value>()?.to else { return None };
+    Some(Value::of(&DataType::Timestamp(TimeUnit::Microsecond, zone.clone())).call(f.args.clone()))
+}
+
 /// A value read from its text.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Value {
@@ -109,7 +118,9 @@ struct Value {
 
 impl Value {
     fn of(to: &DataType) -> ScalarUDF {
-        ScalarUDF::new_from_impl(Self { to: to.clone(), signature: Signature::any(1, Volatility::Immutable) })
+        // A moment without an offset is read in the session's zone.
+        let volatility = if matches!(to, DataType::Timestamp(_, Some(_))) { Volatility::Stable } else { Volatility::Immutable };
+        ScalarUDF::new_from_impl(Self { to: to.clone(), signature: Signature::any(1, volatility) })
     }
 }
 
@@ -128,10 +139,20 @@ impl ScalarUDFImpl for Value {
     }
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         over(&args, |a| {
+            if let DataType::Timestamp(_, zone) = &self.to {
+                let zone = zone.as_ref().and(args.config_options.execution.time_zone.as_deref());
+                return read_times(&cast(a, &DataType::Utf8)?, &self.to, zone);
+            }
             let Some(ty) = of_arrow(&self.to) else { return datafusion::common::not_impl_err!("a text does not become {}", self.to) };
             let words = cast(a, &DataType::Utf8)?;
             let read = parse_text(words.as_string::<i32>().iter(), &ty, "").map_err(|r| crate::Error::from(r.of_value()))?;
-            Ok(cast(&read, &self.to)?)
+            let read = cast(&read, &self.to)?;
+            // Marks of elements are no part of their values.
+            Ok(if *read.data_type() == self.to {
+                read
+            } else {
+                make_array(read.to_data().into_builder().data_type(self.to.clone()).build()?)
+            })
         })
     }
 }

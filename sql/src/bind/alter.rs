@@ -13,7 +13,7 @@ use datafusion::{
 };
 use ebb_storage::{
     rules::Action,
-    stream_def::{SettingValue, StreamDef},
+    stream_def::{ColumnDef, SettingValue, StreamDef},
 };
 use std::ops::ControlFlow;
 
@@ -22,7 +22,7 @@ pub fn apply(
     old: &StreamDef,
     actions: &[AlterAction],
     compiler: &Compiler,
-    constant: &dyn Fn(&ast::Expr, &arrow::datatypes::DataType) -> Result<Option<String>>,
+    constant: &dyn Fn(&ast::Expr, &ColumnDef) -> Result<Option<String>>,
 ) -> Result<StreamDef> {
     let mut def = old.clone();
     let mut ttl: Option<&[crate::statement::Rule]> = None;
@@ -89,7 +89,7 @@ fn add(
     def: &mut StreamDef,
     column: &Column,
     compiler: &Compiler,
-    constant: &dyn Fn(&ast::Expr, &arrow::datatypes::DataType) -> Result<Option<String>>,
+    constant: &dyn Fn(&ast::Expr, &ColumnDef) -> Result<Option<String>>,
 ) -> Result<()> {
     create_stream::add_column(def, column)?;
     if column.ttl.is_some() {
@@ -102,7 +102,7 @@ fn add(
         && let Some(new) = def.columns.last_mut()
         && !new.is_alias()
     {
-        new.fill = constant(&default.expr.ast, &new.ty.arrow())?;
+        new.fill = constant(&default.expr.ast, new)?;
     }
     Ok(())
 }

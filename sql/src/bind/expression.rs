@@ -3,12 +3,12 @@
 use crate::{Error, Result, analyze, functions, parse};
 use arrow::{
     array::{ArrayRef, RecordBatch},
-    datatypes::{DataType, SchemaRef},
+    datatypes::SchemaRef,
 };
 use datafusion::{
     common::{DFSchema, ParamValues, ScalarValue},
     execution::SessionState,
-    logical_expr::{Expr, ExprSchemable, cast},
+    logical_expr::Expr,
     physical_expr::PhysicalExpr,
     sql::sqlparser::ast::{self, ExprWithAlias},
 };
@@ -31,10 +31,10 @@ pub struct RowValue {
 }
 
 impl RowValue {
-    pub fn new(state: &SessionState, text: &str, schema: &SchemaRef, ty: &DataType) -> Result<Self> {
+    /// Its values are of any type: whoever takes them fits them to the column.
+    pub fn new(state: &SessionState, text: &str, schema: &SchemaRef) -> Result<Self> {
         let df_schema = DFSchema::try_from(schema.as_ref().clone())?;
         let logical = plan(state, text, &df_schema)?;
-        let logical = if logical.get_type(&df_schema)? == *ty { logical } else { cast(logical, ty.clone()) };
         Ok(Self { expr: state.create_physical_expr(logical, &df_schema)? })
     }
 

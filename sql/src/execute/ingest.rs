@@ -141,7 +141,7 @@ impl Ingest {
                         } else {
                             defaults.push(place)
                         }
-                        Fill::Value(RowValue::new(state, &d.expr, &row_schema, field.data_type())?)
+                        Fill::Value(RowValue::new(state, &d.expr, &row_schema)?)
                     }
                     None => {
                         brought.push(place);
@@ -155,7 +155,7 @@ impl Ingest {
                 match event_time(&def) {
                     Some(text) => {
                         materialized.push(place);
-                        Fill::Value(RowValue::new(state, text, &row_schema, field.data_type())?)
+                        Fill::Value(RowValue::new(state, text, &row_schema)?)
                     }
                     None => {
                         brought.push(place);

@@ -12,14 +12,14 @@ use crate::{
     error::ErrorKind,
     sqlstate,
     statement::{AlterAction, AlterStream, Column, CreateStream, DropStream, RenameStream, TruncateStream},
-    types::of_field,
+    types::{self, of_field},
 };
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::ScalarValue;
 use ebb_storage::{
     ids::StreamId,
     manifest::Manifest,
-    stream_def::{StreamDef, TP_SN, TP_TIME},
+    stream_def::{ColumnDef, StreamDef, TP_SN, TP_TIME},
 };
 use futures::StreamExt;
 
@@ -102,9 +102,13 @@ pub(super) async fn alter(session: &mut Session, alter: &AlterStream) -> Result<
     let Some(def) = found(session, &engine.manifest(), &alter.name, alter.if_exists)? else { return Ok(command("ALTER STREAM")) };
     let cut = session.cut().await;
     let state = session.context(&cut, false);
-    let constant = |tree: &datafusion::sql::sqlparser::ast::Expr, ty: &DataType| -> Result<Option<String>> {
+    let constant = |tree: &datafusion::sql::sqlparser::ast::Expr, column: &ColumnDef| -> Result<Option<String>> {
         let value = expression::constant(&state, tree, &[])?;
-        let array = fit(&value.to_array()?, ty)?;
+        let array = types::coerce(&value.to_array()?, column)?;
+        // These have no text that is read back by a cast: the expression is computed at each reading.
+        if array.data_type().is_nested() || array.data_type().is_binary() {
+            return Ok(None);
+        }
         let text = fit(&array, &DataType::Utf8)?;
         Ok(match ScalarValue::try_from_array(&text, 0)? {
             ScalarValue::Utf8(text) => text,

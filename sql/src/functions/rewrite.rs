@@ -4,7 +4,7 @@
 
 use datafusion::sql::sqlparser::ast::{
     self, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident,
-    ObjectName, ObjectNamePart, OrderByExpr, OrderByOptions, SelectItem, VisitMut, VisitorMut,
+    ObjectName, ObjectNamePart, OrderByExpr, OrderByOptions, VisitMut, VisitorMut,
 };
 use std::ops::ControlFlow;
 

@@ -123,7 +123,12 @@ fn to_date() -> ScalarUDF {
         |_| Ok(DataType::Date32),
         |args, _| {
             let days: arrow::array::Date32Array = match args[0].data_type() {
-                DataType::Int64 => args[0].as_primitive::<Int64Type>().unary_opt(|d| i32::try_from(d).ok()),
+                DataType::Int64 => args[0].as_primitive::<Int64Type>().try_unary(|d| {
+                    let day = i32::try_from(d).ok().filter(|d| NaiveDate::from_epoch_days(*d).is_some());
+                    day.ok_or_else(|| {
+                        exec_datafusion_err!("{NAME}: {d} days are out of range: to_date(to_datetime(seconds)) takes seconds")
+                    })
+                })?,
                 _ => local_micros(&args[0])?.unary_opt(|l| super::times::date_of(l).map(super::times::days_of)),
             };
             Ok(Arc::new(days) as ArrayRef)

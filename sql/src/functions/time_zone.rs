@@ -87,6 +87,23 @@ fn moments(array: &ArrayRef, returns: &DataType) -> Result<ArrayRef> {
     }
 }
 
+/// Texts as times of type `returns`: those without an offset on the clocks of the zone that is named.
+///
+/// # Errors
+/// For the first text that is no time, and for a name that is no zone's.
+pub fn read_times(texts: &ArrayRef, returns: &DataType, zone: Option<&str>) -> Result<ArrayRef> {
+    let zone = match zone {
+        Some(name) => named_zone(name)?,
+        None => None,
+    };
+    let DataType::Timestamp(unit @ (TimeUnit::Second | TimeUnit::Millisecond), named) = returns else {
+        return of_texts(texts, returns, zone);
+    };
+    let micros = of_texts(texts, &DataType::Timestamp(TimeUnit::Microsecond, named.clone()), zone)?;
+    let digits = if *unit == TimeUnit::Second { 0 } else { 3 };
+    Ok(arrow::compute::cast(&cut(&micros, digits), returns)?)
+}
+
 /// Texts as moments: in `zone` where they name no offset.
 fn of_texts(array: &ArrayRef, returns: &DataType, zone: Zone) -> Result<ArrayRef> {
     let DataType::Timestamp(unit, named) = returns else { return exec_err!("{returns} is no timestamp") };

@@ -84,7 +84,8 @@ fn fill(state: &dyn Session, column: &ColumnDef, known: &Schema) -> Result<Arc<d
     if let Some(default) = &column.default {
         let schema = DFSchema::try_from(known.clone())?;
         let expr = expression::plan(session_state(state)?, &default.expr, &schema)?;
-        return state.create_physical_expr(datafusion::logical_expr::cast(expr, ty), &schema);
+        let cast = crate::analyze::expression(datafusion::logical_expr::cast(expr, ty), &schema)?.data;
+        return state.create_physical_expr(cast, &schema);
     }
     if column.nullable {
         return Ok(lit(ScalarValue::try_from(&ty)?));

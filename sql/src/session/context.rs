@@ -43,7 +43,7 @@ pub(crate) fn base(memory_limit_bytes: u64) -> Result<SessionState> {
     options.execution.parquet.reorder_filters = true;
     options.sql_parser.collect_spans = true;
     let builder = SessionStateBuilder::new().with_config(config).with_runtime_env(runtime).with_default_features();
-    let mut state = builder.with_type_planner(Arc::new(analyze::Types)).with_analyzer_rule(Arc::new(analyze::Meaning)).build();
+    let mut state = builder.with_type_planner(Arc::<analyze::Types>::default()).with_analyzer_rule(Arc::new(analyze::Meaning)).build();
     functions::register(&mut state)?;
     Ok(state)
 }
@@ -95,8 +95,9 @@ impl Session {
         let options = config.options_mut();
         options.extensions.insert(StatementTime(now));
         options.execution.time_zone = Some(self.variables.time_zone());
-        let mut state =
-            SessionStateBuilder::new_from_existing(self.shared.base.clone()).with_config(config).with_catalog_list(list).build();
+        let types = analyze::Types { zone: self.variables.time_zone().into() };
+        let builder = SessionStateBuilder::new_from_existing(self.shared.base.clone()).with_type_planner(Arc::new(types));
+        let mut state = builder.with_config(config).with_catalog_list(list).build();
         // Expressions made outside of a plan take their options, and so the statement's time, from here.
         let options = state.config_options().clone();
         let props = state.execution_props_mut();

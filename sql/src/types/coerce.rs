@@ -213,7 +213,7 @@ fn list(array: &ArrayRef, element: &ColumnType, nullable: bool, name: &str) -> R
 /// Elements of lists and maps; their row is the element's.
 fn inner(values: &ArrayRef, ty: &ColumnType, nullable: bool, name: &str) -> Result<ArrayRef, Refused> {
     if !nullable && let Some(row) = (0..values.len()).find(|i| values.is_null(*i)) {
-        return Err(Refused::null(row, name));
+        return Err(Refused::null_inside(row, name));
     }
     let out = value(values, ty, name)?;
     // Inside, texts are views: dictionaries are for whole columns.

@@ -5,7 +5,10 @@ mod json;
 use super::{Refused, coerce::cut, shown};
 use arrow::{
     array::{ArrayRef, BinaryViewBuilder, BooleanBuilder, Decimal128Array, PrimitiveBuilder, StringViewBuilder},
-    compute::{kernels::cast_utils::parse_decimal, kernels::cast_utils::string_to_timestamp_nanos},
+    compute::{
+        kernels::cast_utils::parse_decimal,
+        kernels::cast_utils::{string_to_datetime, string_to_timestamp_nanos},
+    },
     datatypes::{
         ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
         TimeUnit, TimestampMicrosecondType, TimestampNanosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
@@ -172,9 +175,13 @@ pub fn micros(t: &str) -> Option<i64> {
         return Some(parsed.0);
     }
     // PostgreSQL shortens offsets to hours.
-    let (body, hours) = t.rsplit_once(['+', '-']).filter(|(body, h)| body.contains(':') && (1..=2).contains(&h.len()))?;
-    let sign = t.as_bytes()[body.len()] as char;
-    format!("{body}{sign}{hours:0>2}:00").parse::<ebb_storage::Timestamp>().ok().map(|t| t.0)
+    if let Some((body, hours)) = t.rsplit_once(['+', '-']).filter(|(body, h)| body.contains(':') && (1..=2).contains(&h.len())) {
+        let sign = t.as_bytes()[body.len()] as char;
+        if let Ok(parsed) = format!("{body}{sign}{hours:0>2}:00").parse::<ebb_storage::Timestamp>() {
+            return Some(parsed.0);
+        }
+    }
+    string_to_datetime(&chrono::Utc, t).ok().map(|t| t.timestamp_micros())
 }
 
 /// The common form, `YYYY-MM-DD HH:MM:SS` with up to six digits of a fraction and perhaps `Z`, without going through a parser.
@@ -273,13 +280,13 @@ fn nested<'a>(texts: impl Iterator<Item = Option<&'a str>>, ty: &ColumnType, nam
     match (ty, ty.arrow()) {
         (ColumnType::Array(inner, null), DataType::List(field)) => {
             if !null && let Some(row) = items.iter().position(Option::is_none) {
-                return Err(Refused::null(row, name));
+                return Err(Refused::null_inside(row, name));
             }
             Ok(Arc::new(ListArray::new(field, offsets, element(inner)?, nulls)))
         }
         (ColumnType::Map(key, value, null), DataType::Map(field, sorted)) => {
             if !null && let Some(row) = items.iter().position(Option::is_none) {
-                return Err(Refused::null(row, name));
+                return Err(Refused::null_inside(row, name));
             }
             let DataType::Struct(fields) = field.data_type().clone() else { return Err(Refused::value(0, name, "map", ty)) };
             let keys = inner_texts(key, Box::new(keys.iter().map(|k| Some(k.as_str()))))?;

@@ -49,8 +49,8 @@ pub fn decode(
 }
 
 fn cast(n: usize, value: &ScalarValue, target: &DataType) -> Result<ScalarValue, BadParameter> {
-    // Arrow would make a list of one text.
-    if let (Some(Some(text)), true) = (value.try_as_str(), target.is_nested()) {
+    // Arrow would make a list of one text, and knows no exponents in decimals.
+    if let (Some(Some(text)), true) = (value.try_as_str(), target.is_nested() || matches!(target, DataType::Decimal128(..))) {
         return nested(n, text, target);
     }
     value.cast_to(target).map_err(|e| {

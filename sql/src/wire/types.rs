@@ -16,10 +16,29 @@ pub fn pg_type(field: &Field) -> Type {
     {
         return t;
     }
+    if let Some(element) = element_field(field) {
+        return array_of(&element);
+    }
     match field.metadata().get(TYPE_META_KEY).map(String::as_str) {
         Some("oid") if field.data_type() == &DataType::Int64 => Type::OID,
         _ => of_arrow(field.data_type()),
     }
+}
+
+/// The elements of a list, with what the column was declared as.
+pub fn element_field(field: &Field) -> Option<Field> {
+    let (DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) | DataType::ListView(item)) =
+        field.data_type()
+    else {
+        return None;
+    };
+    let mut element = item.as_ref().clone();
+    let declared = field.metadata().get(TYPE_META_KEY).and_then(|t| t.strip_prefix("array(")?.strip_suffix(')'));
+    if let Some(inner) = declared {
+        let inner = inner.strip_prefix("nullable(").and_then(|t| t.strip_suffix(')')).unwrap_or(inner);
+        element = element.with_metadata([(TYPE_META_KEY.to_owned(), inner.to_owned())].into());
+    }
+    Some(element)
 }
 
 /// For types that are carried as text.

@@ -1,6 +1,6 @@
 //! A column of a batch, downcast once, so that writing a row looks nothing up.
 
-use crate::wire::types::pg_type;
+use crate::wire::types::{element_field, pg_type};
 use arrow::{
     array::*,
     datatypes::{DataType, Field, Int32Type, IntervalUnit, TimeUnit},
@@ -59,7 +59,7 @@ impl Column {
 
     pub fn new(field: &Field, array: &ArrayRef) -> Result<Self, ArrowError> {
         let pg = pg_type(field);
-        Ok(Self { nulls: array.logical_nulls(), values: values(array)?, pg })
+        Ok(Self { nulls: array.logical_nulls(), values: values(field, array)?, pg })
     }
 
     pub fn is_null(&self, row: usize) -> bool {
@@ -67,7 +67,7 @@ impl Column {
     }
 }
 
-fn values(array: &ArrayRef) -> Result<Values, ArrowError> {
+fn values(field: &Field, array: &ArrayRef) -> Result<Values, ArrowError> {
     let to = |t: &DataType| arrow::compute::cast(array, t);
     Ok(match array.data_type() {
         DataType::Null => Values::Null,
@@ -112,18 +112,19 @@ fn values(array: &ArrayRef) -> Result<Values, ArrowError> {
             let words = dictionary.values().as_string().clone();
             Values::TextDictionary(dictionary, words)
         }
-        DataType::Dictionary(_, value) => return values(&to(value)?),
-        DataType::RunEndEncoded(_, value) => return values(&to(value.data_type())?),
+        DataType::Dictionary(_, value) => return values(field, &to(value)?),
+        DataType::RunEndEncoded(_, value) => return values(field, &to(value.data_type())?),
         DataType::List(element) => {
             let list = array.as_list::<i32>().clone();
             if crate::wire::types::is_list(element.data_type()) {
                 return Ok(Values::Json(array.clone()));
             }
-            let inner = Column::new(element, list.values())?;
+            let of = element_field(field).unwrap_or_else(|| element.as_ref().clone());
+            let inner = Column::new(&of, list.values())?;
             Values::List(list, Box::new(inner))
         }
         DataType::LargeList(e) | DataType::FixedSizeList(e, _) | DataType::ListView(e) | DataType::LargeListView(e) => {
-            return values(&to(&DataType::List(e.clone()))?);
+            return values(field, &to(&DataType::List(e.clone()))?);
         }
         DataType::Map(..) | DataType::Struct(_) | DataType::Union(..) => Values::Json(array.clone()),
     })

@@ -44,6 +44,9 @@ impl Dice {
     }
 }
 
+/// (v, sn) of a stream's rows.
+type Seen = Vec<(i64, i64)>;
+
 /// Rows older than so many days go, of one host or of all.
 type Rules = Vec<(i64, Option<usize>)>;
 
@@ -99,7 +102,7 @@ struct World {
     now: i64,
     streams: Vec<Stream>,
     next_v: i64,
-    held: Option<(ReadView, Vec<Vec<(i64, i64)>>)>,
+    held: Option<(ReadView, Vec<Seen>)>,
     told: Vec<String>,
 }
 

@@ -13,12 +13,9 @@ use crate::settings::{ServerSettings, StreamSettings};
 use ebb_storage::{
     Timestamp,
     codec::Codec,
-    ids::{BranchId, DiskId, Epoch, Fingerprint, Generation, PartId, SchemaVersion, Sn, StreamId},
-    lineage::SnRange,
-    part::{
-        PartMeta,
-        meta::{Origin, Placement, RuleFacts},
-    },
+    ids::{Epoch, Fingerprint, Generation, PartId, SchemaVersion, StreamId},
+    part::{PartMeta, meta::RuleFacts},
+    testkit::defs,
 };
 use proptest::prelude::*;
 
@@ -59,31 +56,7 @@ fn part(id: u32, first_due: Timestamp, whole_due: Timestamp) -> PartView {
 }
 
 fn meta(rows: u64, facts: Vec<RuleFacts>) -> PartMeta {
-    PartMeta {
-        id: PartId::new(Epoch(1), 1),
-        stream: StreamId(1),
-        name: "p_1_1_0_1".into(),
-        partition: "p".into(),
-        schema_version: SchemaVersion(1),
-        filled: vec![],
-        origins: vec![Origin { branch: BranchId::MAIN, sns: SnRange { after: Sn(0), to: Sn(1) }, rows }],
-        sn_in_meta: false,
-        rows,
-        level: 0,
-        placement: Placement { disk: DiskId::DEFAULT, generation: Generation(1), codec: Codec::Lz4, bytes: 1000, checksum: 0 },
-        uncompressed_bytes: 1000,
-        row_groups: vec![rows],
-        stats: vec![],
-        min_time: Timestamp(0),
-        max_time: Timestamp(0),
-        written_at: Timestamp(0),
-        modified_at: Timestamp(0),
-        move_due_since: None,
-        facts,
-        retention_marker: None,
-        deletions: vec![],
-        expired: vec![],
-    }
+    PartMeta { facts, ..defs::part(PartId::new(Epoch(1), 1), 1, rows) }
 }
 
 fn partition(value: &str, parts: Vec<PartView>) -> PartitionView {

@@ -14,11 +14,13 @@ use ebb_storage::{
     ids::{ColumnId, DatabaseId, DiskId, Fingerprint, SchemaVersion, StreamId},
     part::{PartReader, reader::ReadOptions},
     rules::{Action, Policy, Rule},
-    stream_def::{ColumnDef, SettingValue, StreamDef, TP_TIME},
-    testkit::crash_store::CrashDisk,
+    stream_def::{SettingValue, StreamDef, TP_TIME},
+    testkit::{crash_store::CrashDisk, defs},
 };
 use object_store::ObjectStore;
 use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+pub use ebb_storage::testkit::defs::column;
 
 pub const DAY: i64 = 86_400_000_000;
 pub const START: Timestamp = Timestamp(20_000 * DAY);
@@ -90,48 +92,21 @@ impl RowExpr for Word {
     }
 }
 
-pub fn column(id: i32, name: &str, ty: ColumnType) -> ColumnDef {
-    ColumnDef {
-        id: ColumnId(id),
-        name: name.to_owned(),
-        ty,
-        nullable: false,
-        default: None,
-        codec: None,
-        ttl: None,
-        comment: String::new(),
-        since: SchemaVersion(1),
-        fill: None,
-    }
-}
-
 pub fn delete(when: &str, only: Option<&str>, fingerprint: u64) -> Rule {
     Rule { when: when.to_owned(), action: Action::Delete { only: only.map(str::to_owned) }, fingerprint: Fingerprint(fingerprint) }
 }
 
 /// host, ts, v; one partition per 30 days of ts; sorted by host, ts.
 pub fn def(name: &str, rules: Vec<Rule>) -> StreamDef {
+    let columns =
+        vec![column(1, "host", ColumnType::String), column(2, "ts", ColumnType::DateTime64(6, None)), column(3, "v", ColumnType::Int64)];
+    let keys = vec!["host".to_owned(), "ts".to_owned()];
     StreamDef {
-        id: StreamId(0),
-        database: "default".to_owned(),
-        name: name.to_owned(),
-        columns: vec![
-            column(1, "host", ColumnType::String),
-            column(2, "ts", ColumnType::DateTime64(6, None)),
-            column(3, "v", ColumnType::Int64),
-        ],
-        next_column: ColumnId(4),
-        schema_version: SchemaVersion(1),
-        policy_version: 1,
         partition_by: vec!["month(ts)".to_owned()],
-        order_by: vec!["host".to_owned(), "ts".to_owned()],
-        primary_key: vec!["host".to_owned(), "ts".to_owned()],
-        series_key: Vec::new(),
-        indexes: Vec::new(),
+        order_by: keys.clone(),
+        primary_key: keys,
         policy: Policy { ttl: rules, retention: Vec::new() },
-        settings: BTreeMap::new(),
-        comment: String::new(),
-        created_at: Timestamp(0),
+        ..defs::stream(name, columns)
     }
 }
 

@@ -19,7 +19,7 @@ use crate::{
         meta::{Origin, Placement},
     },
     stream_def::StreamDef,
-    testkit::{CrashDisk, Cut, Unsynced},
+    testkit::{CrashDisk, Cut, Unsynced, defs},
     verb::Verb,
 };
 use object_store::{ObjectStore, ObjectStoreExt, memory::InMemory, path::Path};
@@ -35,52 +35,11 @@ async fn open(store: &Arc<dyn ObjectStore>) -> crate::Result<Opened> {
 }
 
 fn def(id: u64, name: &str) -> StreamDef {
-    StreamDef {
-        id: StreamId(id),
-        database: "default".into(),
-        name: name.into(),
-        columns: vec![],
-        next_column: ColumnId(1),
-        schema_version: SchemaVersion(1),
-        policy_version: 1,
-        partition_by: vec![],
-        order_by: vec![],
-        primary_key: vec![],
-        series_key: vec![],
-        indexes: vec![],
-        policy: Default::default(),
-        settings: Default::default(),
-        comment: String::new(),
-        created_at: Timestamp(0),
-    }
+    StreamDef { id: StreamId(id), ..defs::stream(name, vec![]) }
 }
 
 fn part(stream: u64, id: u64, sn: u64) -> PartMeta {
-    PartMeta {
-        id: PartId(id),
-        stream: StreamId(stream),
-        name: format!("p{id}"),
-        partition: format!("{}", id % 3).into(),
-        schema_version: SchemaVersion(1),
-        filled: vec![],
-        origins: vec![Origin { branch: BranchId::MAIN, sns: SnRange { after: Sn(sn - 1), to: Sn(sn) }, rows: 5 }],
-        sn_in_meta: false,
-        rows: 5,
-        level: 0,
-        placement: Placement { disk: DiskId(0), generation: Generation(1), codec: Default::default(), bytes: 100, checksum: 1 },
-        uncompressed_bytes: 500,
-        row_groups: vec![5],
-        stats: vec![],
-        min_time: Timestamp(0),
-        max_time: Timestamp(1),
-        written_at: Timestamp(0),
-        modified_at: Timestamp(0),
-        move_due_since: None,
-        facts: vec![],
-        retention_marker: None,
-        deletions: vec![],
-        expired: vec![],
-    }
+    PartMeta { stream: StreamId(stream), partition: format!("{}", id % 3).into(), ..defs::part(PartId(id), sn, 5) }
 }
 
 fn record(sn: u64, verb: Verb) -> RecordInfo {

@@ -86,7 +86,7 @@ impl PruningStatistics for Bounds<'_> {
     }
     fn null_counts(&self, column: &Column) -> Option<ArrayRef> {
         let id = self.id(column)?;
-        let counts: UInt64Array = self.parts.iter().map(|p| p.meta.stats_of(id).map(|s| s.nulls)).collect();
+        let counts: UInt64Array = self.parts.iter().map(|p| p.meta.stats_of(id).and_then(|s| s.known_nulls())).collect();
         Some(Arc::new(counts))
     }
     fn row_counts(&self) -> Option<ArrayRef> {

@@ -39,7 +39,7 @@ fn sn_stats(part: &LivePart, sn_in_meta: bool) -> ColumnStatistics {
 }
 
 fn column(stats: &ColumnStats, ty: &DataType, some_hidden: bool, rows: usize) -> ColumnStatistics {
-    let nulls = usize::try_from(stats.nulls).unwrap_or(usize::MAX);
+    let nulls = stats.known_nulls().map(|n| usize::try_from(n).unwrap_or(usize::MAX));
     let value = |bound: &Option<Bound>| match bound.as_ref().and_then(|b| scalar(b, ty)) {
         // NaN is above every bound; texts may be cut; a hidden row may have been the least.
         Some(v) if stats.exact && !some_hidden && !ty.is_floating() => Precision::Exact(v),
@@ -47,7 +47,11 @@ fn column(stats: &ColumnStats, ty: &DataType, some_hidden: bool, rows: usize) ->
         _ => Precision::Absent,
     };
     ColumnStatistics {
-        null_count: if some_hidden { Precision::Inexact(nulls.min(rows)) } else { Precision::Exact(nulls) },
+        null_count: match nulls {
+            Some(nulls) if some_hidden => Precision::Inexact(nulls.min(rows)),
+            Some(nulls) => Precision::Exact(nulls),
+            None => Precision::Absent,
+        },
         min_value: value(&stats.min),
         max_value: value(&stats.max),
         ..ColumnStatistics::new_unknown()

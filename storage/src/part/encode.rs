@@ -18,7 +18,7 @@ use crate::{
 };
 use arrow::{
     array::{Array, ArrayRef, AsArray},
-    datatypes::{DataType, Field, SchemaRef},
+    datatypes::{DataType, Field, Float32Type, Float64Type, SchemaRef},
     record_batch::RecordBatch,
 };
 use parquet::{
@@ -170,7 +170,12 @@ impl<W: Write + Send> PartEncoder<W> {
         let (file, factory) = self.file.as_mut().expect("begun above");
         let writers = factory.create_column_writers(self.row_groups.len())?;
         let columns = file.schema_descr().columns().to_vec();
-        let chunks = encode_columns(&self.options, &self.choices, &columns, writers, &batches)?;
+        let choices = choices_with_nans(&self.choices, &batches);
+        let writers = match choices.contains(&Choice::Unbounded) {
+            true => without_bounds(&self.options, &choices, self.row_groups.len(), writers)?,
+            false => writers,
+        };
+        let chunks = encode_columns(&self.options, &choices, &columns, writers, &batches)?;
         drop(batches);
         let mut group = file.next_row_group()?;
         for chunk in chunks {
@@ -254,6 +259,38 @@ impl<W: Write + Send> PartEncoder<W> {
     }
 }
 
+/// Bounds leave NaNs out and comparisons do not: a column chunk with one must not have any.
+fn choices_with_nans(choices: &[Choice], batches: &[RecordBatch]) -> Vec<Choice> {
+    let nan = |array: &ArrayRef| {
+        let values = array.as_any_dictionary_opt().map_or(array, |d| d.values());
+        match values.data_type() {
+            DataType::Float64 => values.as_primitive::<Float64Type>().values().iter().any(|v| v.is_nan()),
+            DataType::Float32 => values.as_primitive::<Float32Type>().values().iter().any(|v| v.is_nan()),
+            _ => false,
+        }
+    };
+    let choice = |(i, choice): (usize, &Choice)| match batches.iter().any(|b| nan(b.column(i))) {
+        true => Choice::Unbounded,
+        false => *choice,
+    };
+    choices.iter().enumerate().map(choice).collect()
+}
+
+/// Writers that note no bounds, in the place of those of unbounded columns.
+fn without_bounds(
+    options: &WriteOptions,
+    choices: &[Choice],
+    row_group: usize,
+    writers: Vec<ArrowColumnWriter>,
+) -> Result<Vec<ArrowColumnWriter>> {
+    // A file that is never written: writers take their properties from one.
+    let parquet_schema = ArrowSchemaConverter::new().convert(&options.schema)?;
+    let file = SerializedFileWriter::new(std::io::sink(), parquet_schema.root_schema_ptr(), Arc::new(properties(options, choices)))?;
+    let others = ArrowRowGroupWriterFactory::new(&file, options.schema.clone()).create_column_writers(row_group)?;
+    let of_root = options.schema.fields().iter().zip(choices).flat_map(|(f, c)| std::iter::repeat_n(c, leaves(f.data_type())));
+    Ok(writers.into_iter().zip(others).zip(of_root).map(|((w, o), c)| if *c == Choice::Unbounded { o } else { w }).collect())
+}
+
 /// What the columns of a row group were written with.
 fn choices_of(schema: &SchemaRef, group: &RowGroupMetaData) -> Vec<Choice> {
     let mut leaf = 0;
@@ -295,6 +332,9 @@ fn properties(options: &WriteOptions, choices: &[Choice]) -> WriterProperties {
             b = b.set_column_bloom_filter_enabled(path.clone(), true);
             b = b.set_column_bloom_filter_fpp(path.clone(), BLOOM_FALSE_POSITIVES);
             b = b.set_column_bloom_filter_max_ndv(path.clone(), BLOOM_DISTINCT_MAX);
+        }
+        if choices.get(i) == Some(&Choice::Unbounded) {
+            b = b.set_column_statistics_enabled(path.clone(), EnabledStatistics::None);
         }
         if let Some(Choice::Plain(encoding)) = choices.get(i) {
             b = b.set_column_dictionary_enabled(path.clone(), false).set_column_encoding(path, *encoding);
@@ -352,7 +392,7 @@ fn encode_columns(
     }
     let encode = |(i, leaf, mut writers): (usize, usize, Vec<ArrowColumnWriter>)| -> Result<(usize, Vec<ColumnChunk>)> {
         let field = options.schema.field(i);
-        if let (Some(Choice::Dictionary), Some(column)) = (choices.get(i), leaf_columns.get(leaf)) {
+        if let (Some(Choice::Dictionary | Choice::Unbounded), Some(column)) = (choices.get(i), leaf_columns.get(leaf)) {
             let arrays: Vec<ArrayRef> = batches.iter().map(|b| b.column(i).clone()).collect();
             if let Some(chunk) = dictionary::write::encode(&coded_options(options, field, column), &arrays)? {
                 return Ok((i, vec![ColumnChunk::Coded(chunk)]));

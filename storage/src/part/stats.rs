@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ColumnStats {
     pub column: ColumnId,
+    /// `UNKNOWN_NULLS` where nobody counted.
     pub nulls: u64,
     /// Of the values that are not NULL (and, for floats, not NaN); `None` where unknown or there is none.
     pub min: Option<Bound>,
@@ -25,11 +26,37 @@ pub enum Bound {
     Bool(bool),
     Int(i64),
     UInt(u64),
-    Float(f64),
+    Float(#[serde(with = "float")] f64),
     Decimal(i128),
     Text(String),
     Bytes(Vec<u8>),
 }
+
+/// JSON has no infinities, and readers of its numbers round: floats are written as texts.
+mod float {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Number(f64),
+        Text(String),
+    }
+
+    pub fn serialize<S: Serializer>(x: &f64, to: S) -> Result<S::Ok, S::Error> {
+        format!("{x:e}").serialize(to)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+        match Written::deserialize(from)? {
+            Written::Number(x) => Ok(x),
+            Written::Text(t) => t.parse().map_err(D::Error::custom),
+        }
+    }
+}
+
+/// Stands for a number of NULLs that nobody counted.
+pub const UNKNOWN_NULLS: u64 = u64::MAX;
 
 /// Longer texts are cut in the bounds.
 pub const TEXT_BYTES_MAX: usize = 64;
@@ -50,10 +77,14 @@ pub(super) fn fold(stats: &mut Vec<ColumnStats>, schema: &Schema, group: &RowGro
 }
 
 impl ColumnStats {
+    pub fn known_nulls(&self) -> Option<u64> {
+        (self.nulls != UNKNOWN_NULLS).then_some(self.nulls)
+    }
+
     /// Bounds of both. A chunk without values says nothing; one whose bounds are unknown makes them unknown.
     fn join(&mut self, other: Self) {
         let known = |s: &Self| s.min.is_some() || !s.exact;
-        self.nulls += other.nulls;
+        self.nulls = self.nulls.saturating_add(other.nulls);
         if !known(&other) {
             return;
         }
@@ -73,8 +104,8 @@ impl ColumnStats {
 
 fn of_chunk(column: ColumnId, t: &DataType, chunk: &ColumnChunkMetaData) -> ColumnStats {
     let unknown = |nulls| ColumnStats { column, nulls, min: None, max: None, exact: false };
-    let Some(s) = chunk.statistics() else { return unknown(0) };
-    let nulls = s.null_count_opt().unwrap_or(0);
+    let Some(s) = chunk.statistics() else { return unknown(UNKNOWN_NULLS) };
+    let nulls = s.null_count_opt().unwrap_or(UNKNOWN_NULLS);
     let values = chunk.num_values() as u64;
     let whole = |v: i64| match t {
         DataType::UInt8 | DataType::UInt16 => Bound::UInt(v as u64),

@@ -92,7 +92,7 @@ proptest! {
 
     #[test]
     fn a_chunk_is_what_the_library_writes_of_floats(picks in proptest::collection::vec(proptest::option::of(0usize..9), 1..200), nulls in any::<bool>()) {
-        let of = [0.0, -0.0, 1.5, -1.5, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1e-300, 7.25];
+        let of = [0.0, -0.0, 1.5, -1.5, f64::INFINITY, f64::NEG_INFINITY, 1e300, 1e-300, 7.25];
         let values: Vec<Option<f64>> = picks.into_iter().map(|p| if nulls { p.map(|p| of[p]) } else { Some(of[p.unwrap_or(2)]) }).collect();
         agree(&[Arc::new(Float64Array::from(values.clone()))], nulls);
         agree(&[Arc::new(Float32Array::from_iter(values.iter().map(|v| v.map(|v| v as f32))))], nulls);

@@ -324,7 +324,8 @@ fn each_of<T: ArrowPrimitiveType>(array: &ArrayRef, bits: impl Fn(T::Native) -> 
     }
 }
 
-/// What stands for a NaN among orders: it is in no bounds.
+/// What stands for a NaN among orders. Comparisons put a NaN above all numbers, Parquet's bounds leave it out: a chunk with one has no
+/// bounds, so that no reader skips it for what it seems not to hold.
 const UNORDERED: u64 = u64::MAX;
 
 /// A number that rises with the value; `UNORDERED` for a NaN.
@@ -415,6 +416,8 @@ struct PageIndex {
     offsets: OffsetIndexBuilder,
     /// The numbers and orders of the least and the greatest value of all pages.
     bounds: Option<((u64, u32), (u64, u32))>,
+    /// There is a NaN.
+    unbounded: bool,
     /// Orders of the last page's bounds that had any.
     last: Option<(u64, u64)>,
     ascending: bool,
@@ -428,6 +431,7 @@ impl PageIndex {
             columns: ColumnIndexBuilder::new(kind.physical()),
             offsets: OffsetIndexBuilder::new(),
             bounds: None,
+            unbounded: false,
             last: None,
             ascending: true,
             descending: true,
@@ -455,7 +459,9 @@ impl PageIndex {
         for number in numbers {
             let order = orders[*number as usize];
             if floats && order == UNORDERED {
-                continue;
+                self.unbounded = true;
+                self.columns.to_invalid();
+                return;
             }
             if order < min.0 || min.1 == u32::MAX {
                 min = (order, *number);
@@ -463,11 +469,6 @@ impl PageIndex {
             if order > max.0 || max.1 == u32::MAX {
                 max = (order, *number);
             }
-        }
-        // Only NaNs: the format has no bounds for such a page, and then no index of the chunk.
-        if min.1 == u32::MAX {
-            self.columns.to_invalid();
-            return;
         }
         if self.columns.valid() {
             let (least, greatest) = (self.bound(dictionary, min.1, true), self.bound(dictionary, max.1, false));
@@ -499,7 +500,10 @@ impl PageIndex {
     }
 
     fn statistics(&self, dictionary: &Dictionary, nulls: usize) -> Statistics {
-        let bounds = self.bounds.map(|((_, min), (_, max))| (self.bound(dictionary, min, true), self.bound(dictionary, max, false)));
+        let bounds = self
+            .bounds
+            .filter(|_| !self.unbounded)
+            .map(|((_, min), (_, max))| (self.bound(dictionary, min, true), self.bound(dictionary, max, false)));
         let nulls = Some(nulls as u64);
         macro_rules! of {
             ($t:ty, $variant:ident) => {{

@@ -333,3 +333,35 @@ async fn damage_is_an_error_and_never_a_panic() {
         assert!(PartReader::open(&store, &damaged).await.is_err());
     }
 }
+
+/// A NaN is above every number where values are compared, and in no bounds where they are kept: a chunk with one has none.
+#[tokio::test]
+async fn a_chunk_with_a_nan_has_no_bounds() {
+    let def = def(vec![column(1, "f", ColumnType::Float64, true), column(2, "g", ColumnType::Float32, false)], &[]);
+    for codec in [Codec::Lz4, Codec::Gzip(6)] {
+        // One row group with a NaN, one without; of the first column in a dictionary, of the second split by byte.
+        let f = (0..20_000).map(|i| (i % 3 != 0).then_some(if i == 100 { f64::NAN } else { f64::from(i % 10) }));
+        let g = (0..20_000u32).map(|i| if i == 100 { f32::NAN } else { (i.wrapping_mul(2_654_435_761) as f32).sqrt() });
+        let rows = batch(&def, vec![Arc::new(Float64Array::from_iter(f)), Arc::new(Float32Array::from_iter_values(g))]);
+        let (store, key, encoded) = write(&def, codec, vec![rows], 10_000).await;
+        let reader = PartReader::open(&store, &key).await.unwrap();
+        for leaf in 0..2 {
+            let bounds = |group: usize| {
+                reader.metadata().row_group(group).column(leaf).statistics().and_then(|s| s.min_bytes_opt().map(<[u8]>::to_vec))
+            };
+            assert_eq!((bounds(0), bounds(1).is_some()), (None, true), "{codec} {leaf}");
+        }
+        let of = |i: i32| encoded.stats.iter().find(|s| s.column == ColumnId(i)).unwrap();
+        assert_eq!((&of(1).min, &of(2).max), (&None, &None));
+        assert_eq!(of(1).known_nulls(), (codec == Codec::Lz4).then_some(6667));
+    }
+}
+
+#[test]
+fn bounds_are_written_and_read_whatever_the_number() {
+    for x in [f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.1, f64::MAX, f64::MIN_POSITIVE] {
+        let text = serde_json::to_string(&Bound::Float(x)).unwrap();
+        let back: Bound = serde_json::from_str(&text).unwrap();
+        assert!(matches!(back, Bound::Float(y) if y.to_bits() == x.to_bits()), "{text}");
+    }
+}

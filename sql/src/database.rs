@@ -7,6 +7,7 @@ use crate::{
     outcome::{Outcome, Prepared},
     provider::FileCache,
     session::{Session, context},
+    workers::Workers,
 };
 use arrow::{array::RecordBatch, datatypes::SchemaRef};
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
@@ -28,6 +29,7 @@ pub(crate) struct Shared {
     pub compiler: Arc<Compiler>,
     pub base: SessionState,
     pub files: FileCache,
+    pub workers: Workers,
 }
 
 impl Shared {
@@ -66,7 +68,7 @@ impl Database {
         };
         let engine = Engine::open(options).await?;
         let base = context::base(Shared::memory_limit(&engine))?;
-        Ok(Self { shared: Arc::new(Shared { engine, compiler, base, files: FileCache::default() }) })
+        Ok(Self { shared: Arc::new(Shared { engine, compiler, base, files: FileCache::default(), workers: Workers::new()? }) })
     }
 
     /// A connection of its own.

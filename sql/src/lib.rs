@@ -28,6 +28,7 @@ pub mod statement;
 mod system;
 pub mod types;
 pub mod wire;
+mod workers;
 
 pub use config::Config;
 pub use copy::{CopyIn, CopyOut};

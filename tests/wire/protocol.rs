@@ -93,23 +93,31 @@ async fn settings_stay_in_their_session() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_running_statement_is_cancelled_or_times_out() {
     let server = Running::start().await;
-    let client = server.client().await;
-    let token = client.cancel_token();
-    let running = tokio::spawn(async move {
-        let done = code(client.simple_query(ENDLESS).await);
-        (client, done)
-    });
-    // A request may come before the statement: then it has no effect and is sent again.
-    while !running.is_finished() {
-        token.cancel_query(NoTls).await.unwrap();
-        tokio::task::yield_now().await;
+    // Joins that bring a row now and then, all rows, and none: the last computes for hours between two rows.
+    let all = "SELECT sum(a.x * b.y) FROM generate_series(1, 1000000) a(x) CROSS JOIN generate_series(1, 1000000) b(y)";
+    let none = "SELECT count(*) FROM generate_series(1, 1000000) a(x) JOIN generate_series(1, 1000000) b(y) ON a.x * b.y = 7.5";
+    for endless in [ENDLESS, all, none] {
+        let client = server.client().await;
+        let token = client.cancel_token();
+        let running = tokio::spawn(async move {
+            let done = code(client.simple_query(endless).await);
+            (client, done)
+        });
+        // Others are served meanwhile.
+        let other = server.client().await;
+        assert_eq!(other.query_one("SELECT 1::int4", &[]).await.unwrap().get::<_, i32>(0), 1);
+        // A request may come before the statement: then it has no effect and is sent again.
+        while !running.is_finished() {
+            token.cancel_query(NoTls).await.unwrap();
+            tokio::task::yield_now().await;
+        }
+        let (client, done) = running.await.unwrap();
+        assert_eq!(done, "57014", "{endless}");
+        client.batch_execute("SET statement_timeout = 50").await.unwrap();
+        assert_eq!(code(client.simple_query(endless).await), "57014", "{endless}");
+        client.batch_execute("SET statement_timeout = 0").await.unwrap();
+        assert_eq!(client.query_one("SELECT 1::int4", &[]).await.unwrap().get::<_, i32>(0), 1);
     }
-    let (client, done) = running.await.unwrap();
-    assert_eq!(done, "57014");
-    client.batch_execute("SET statement_timeout = 50").await.unwrap();
-    assert_eq!(code(client.simple_query(ENDLESS).await), "57014");
-    client.batch_execute("SET statement_timeout = 0").await.unwrap();
-    assert_eq!(client.query_one("SELECT 1::int4", &[]).await.unwrap().get::<_, i32>(0), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

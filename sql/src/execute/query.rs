@@ -35,7 +35,9 @@ pub(super) async fn run(session: &mut Session, query: &Query, params: &[ScalarVa
 pub(crate) async fn stream(session: &mut Session, query: &Query, params: &[ScalarValue]) -> Result<(SchemaRef, SendableRecordBatchStream)> {
     let (plan, state) = plan(session, query).await?;
     let plan = with_params(plan, params)?;
-    let stream = DataFrame::new(state, plan).execute_stream().await?;
+    let frame = DataFrame::new(state, plan);
+    let context = Arc::new(frame.task_ctx());
+    let stream = session.shared.workers.run(frame.create_physical_plan().await?, context)?;
     let schema = labels::shown_schema(&stream.schema());
     if Arc::ptr_eq(&schema, &stream.schema()) {
         return Ok((schema, stream));

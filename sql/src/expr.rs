@@ -3,6 +3,8 @@
 //! An expression sees a stream's stored columns and `_tp_time`. It is planned by DataFusion with the language's functions; its identity
 //! is that of the plan with column ids in place of names, so that neither a RENAME nor other spacing makes a rule a new one.
 
+mod fixed;
+
 use crate::{Error, Result, analyze, functions, nearest, parse, sqlstate};
 use arrow::{
     array::{Array, ArrayRef, AsArray, BooleanArray},
@@ -211,7 +213,8 @@ impl Compiler {
             row_schema.fields().iter().filter(|f| bound.columns.contains(&id_in(f, def))).map(|f| f.as_ref().clone()).collect();
         let schema = Schema::new(fields);
         let df_schema = DFSchema::try_from(schema.clone())?;
-        let expr = self.state.create_physical_expr(analyze::expression(bound.expr.clone(), &df_schema)?.data, &df_schema)?;
+        let physical = self.state.create_physical_expr(analyze::expression(bound.expr.clone(), &df_schema)?.data, &df_schema)?;
+        let expr = fixed::with_durations(physical, &schema)?;
         let column = match &bound.expr {
             Expr::Column(c) => Some(c.name.clone()),
             _ => None,

@@ -129,3 +129,28 @@ fn bounds_of_a_column_bound_what_rises_with_it() {
     assert_eq!(monotone("d + to_interval_day(a)"), None);
     assert_eq!(monotone("a"), None);
 }
+
+#[test]
+fn fixed_intervals_are_added_as_durations_with_the_same_answer() {
+    let (compiler, def) = (Compiler::new(), def());
+    let of = |text: &str| {
+        let compiled = compiler.physical(&compiler.bind(text, &def).unwrap(), &def).unwrap();
+        let values = compiled.evaluate(&rows()).unwrap();
+        (format!("{:?}", compiled.expr), values.as_primitive::<arrow::datatypes::TimestampMicrosecondType>().values().to_vec())
+    };
+    let day = 86_400_000_000i64;
+    for (text, shift) in [
+        ("d + INTERVAL 30 DAY", Some(30 * day)),
+        ("INTERVAL '2 hours' + d", Some(day / 12)),
+        ("d - INTERVAL '1 day 1 microsecond'", Some(-day - 1)),
+        ("d + INTERVAL 1 MONTH", None),
+    ] {
+        let (shape, values) = of(text);
+        assert_eq!(shape.contains("DurationMicrosecond"), shift.is_some(), "{text}: {shape}");
+        let expected: Vec<i64> = match shift {
+            Some(shift) => vec![shift, day + shift, 2 * day + shift],
+            None => vec![31 * day, 32 * day, 33 * day],
+        };
+        assert_eq!(values, expected, "{text}");
+    }
+}

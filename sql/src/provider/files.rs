@@ -14,9 +14,9 @@ use datafusion::{
 use ebb_engine::{Hold, LivePart};
 use ebb_storage::ids::{Generation, PartId};
 use futures::{FutureExt, future::BoxFuture};
-use object_store::{ObjectStore, ObjectStoreExt, path::Path};
+use object_store::{GetOptions, GetResultPayload, ObjectStore, ObjectStoreExt, path::Path};
 use parking_lot::Mutex;
-use std::{collections::HashMap, ops::Range, sync::Arc};
+use std::{collections::HashMap, fs::File, ops::Range, os::unix::fs::FileExt, sync::Arc};
 
 /// Footers kept; beyond it the cache starts anew.
 const FOOTERS_MAX: usize = 8192;
@@ -67,13 +67,53 @@ impl ParquetFileReaderFactory for FileCache {
     ) -> Result<Box<dyn AsyncFileReader + Send>> {
         let part = file.extension::<PartFile>().cloned();
         let part = part.ok_or_else(|| datafusion::error::DataFusionError::Internal("a file that is no part".to_owned()))?;
-        Ok(Box::new(Reader { part, cache: self.clone() }))
+        Ok(Box::new(Reader { part, cache: self.clone(), source: Source::Unknown }))
     }
 }
 
 struct Reader {
     part: PartFile,
     cache: FileCache,
+    source: Source,
+}
+
+/// Where bytes come from, known after the first read.
+enum Source {
+    Unknown,
+    Local(Arc<File>),
+    Remote,
+}
+
+impl Reader {
+    /// Bytes of the part. A local file is opened once and read in place: its pages are mostly in memory, and the threads that query may
+    /// wait for those that are not.
+    async fn read(&mut self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, ParquetError> {
+        if matches!(self.source, Source::Unknown) {
+            let options = GetOptions::new().with_range(Some(0..1));
+            let found = self.part.store.get_opts(&self.part.key, options).await.map_err(of_store)?;
+            self.source = match found.payload {
+                GetResultPayload::File(file, _) => Source::Local(Arc::new(file)),
+                GetResultPayload::Stream(_) => Source::Remote,
+            };
+        }
+        let Source::Local(file) = &self.source else {
+            return self.part.store.get_ranges(&self.part.key, ranges).await.map_err(of_store);
+        };
+        let read = |range: &Range<u64>| {
+            let length = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);
+            if range.end > self.part.bytes {
+                return Err(ParquetError::EOF(format!("bytes {}..{} of {}", range.start, range.end, self.part.key)));
+            }
+            let mut bytes = vec![0; length];
+            file.read_exact_at(&mut bytes, range.start).map_err(|e| of_store(io_error(&self.part.key, e)))?;
+            Ok(Bytes::from(bytes))
+        };
+        ranges.iter().map(read).collect()
+    }
+}
+
+fn io_error(key: &Path, e: std::io::Error) -> object_store::Error {
+    object_store::Error::Generic { store: "local", source: format!("{key}: {e}").into() }
 }
 
 fn of_store(e: object_store::Error) -> ParquetError {
@@ -82,11 +122,11 @@ fn of_store(e: object_store::Error) -> ParquetError {
 
 impl AsyncFileReader for Reader {
     fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, Result<Bytes, ParquetError>> {
-        async move { self.part.store.get_range(&self.part.key, range).await.map_err(of_store) }.boxed()
+        async move { self.read(&[range]).await?.pop().ok_or_else(|| ParquetError::General("a read without an answer".to_owned())) }.boxed()
     }
 
     fn get_byte_ranges(&mut self, ranges: Vec<Range<u64>>) -> BoxFuture<'_, Result<Vec<Bytes>, ParquetError>> {
-        async move { self.part.store.get_ranges(&self.part.key, &ranges).await.map_err(of_store) }.boxed()
+        async move { self.read(&ranges).await }.boxed()
     }
 
     fn get_metadata<'a>(&'a mut self, _: Option<&'a ArrowReaderOptions>) -> BoxFuture<'a, Result<Arc<ParquetMetaData>, ParquetError>> {

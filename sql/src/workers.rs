@@ -12,9 +12,7 @@ use datafusion::{
     common::tree_node::{Transformed, TreeNode},
     error::DataFusionError,
     execution::{SendableRecordBatchStream, TaskContext},
-    physical_plan::{
-        ExecutionPlan, coop::CooperativeExec, execute_stream, joins::NestedLoopJoinExec, stream::RecordBatchStreamAdapter,
-    },
+    physical_plan::{ExecutionPlan, coop::CooperativeExec, execute_stream, joins::NestedLoopJoinExec, stream::RecordBatchStreamAdapter},
 };
 use futures::{StreamExt, stream};
 use interruptible::Interruptible;

@@ -43,7 +43,8 @@ fn is_plain(t: &DataType) -> bool {
 }
 
 fn duration(e: &Arc<dyn PhysicalExpr>) -> Option<Arc<dyn PhysicalExpr>> {
-    let ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano { months: 0, days, nanoseconds })) = e.downcast_ref::<Literal>()?.value()
+    let ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano { months: 0, days, nanoseconds })) =
+        e.downcast_ref::<Literal>()?.value()
     else {
         return None;
     };

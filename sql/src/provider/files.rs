@@ -14,7 +14,7 @@ use datafusion::{
 use ebb_engine::{Hold, LivePart};
 use ebb_storage::ids::{Generation, PartId};
 use futures::{FutureExt, future::BoxFuture};
-use object_store::{GetOptions, GetResultPayload, ObjectStore, ObjectStoreExt, path::Path};
+use object_store::{GetOptions, GetResultPayload, ObjectStore, path::Path};
 use parking_lot::Mutex;
 use std::{collections::HashMap, fs::File, ops::Range, os::unix::fs::FileExt, sync::Arc};
 

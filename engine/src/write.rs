@@ -9,7 +9,7 @@ use crate::{
     stream::Compiled,
 };
 use arrow::{
-    array::{Array, ArrayRef, AsArray, DictionaryArray, Int32Array, RecordBatch, RecordBatchOptions, StringArray, UInt32Array},
+    array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt32Array},
     compute::take,
     datatypes::{Field, Schema},
 };
@@ -23,17 +23,13 @@ use ebb_storage::{
         meta::{Origin, Placement, RuleFacts},
         sort::sort_permutation,
         store::{PieceWriter, write_part},
+        text_dictionary,
     },
     vacuum::InFlightGuard,
 };
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 pub type Encoder = PartEncoder<PieceWriter>;
-
-/// Texts of a column become a dictionary where at most one row in this many brings a new one.
-const ROWS_PER_TEXT: usize = 8;
-/// So many distinct texts are a dictionary in any case.
-const DISTINCT_TEXTS_FREE: usize = 4096;
 
 /// A durable file that is not described yet: vacuum leaves it alone as long as this lives.
 pub struct Written {
@@ -117,7 +113,7 @@ fn sorted(compiled: &Compiled, rows: &RecordBatch, sns: &ArrayRef) -> Result<Rec
     let mut keys = compiled.order_values(rows)?;
     let mut columns: Vec<ArrayRef> = rows.columns().iter().chain([sns]).cloned().collect();
     for column in &mut columns {
-        let Some(dictionary) = dictionary_of(column) else { continue };
+        let Some(dictionary) = text_dictionary(column) else { continue };
         for key in keys.iter_mut().filter(|k| Arc::ptr_eq(k, column)) {
             *key = dictionary.clone();
         }
@@ -131,34 +127,6 @@ fn sorted(compiled: &Compiled, rows: &RecordBatch, sns: &ArrayRef) -> Result<Rec
     let fields: Vec<Field> = fields.map(|(f, c)| f.as_ref().clone().with_data_type(c.data_type().clone())).collect();
     let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
     Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?)
-}
-
-/// Cheaper to sort and to take than texts are. `None` where it is no text column, or one of many distinct texts.
-fn dictionary_of(column: &ArrayRef) -> Option<ArrayRef> {
-    let texts = column.as_string_view_opt()?;
-    let mut numbers: HashMap<&str, i32> = HashMap::new();
-    let mut words: Vec<&str> = Vec::new();
-    let mut keys: Vec<i32> = Vec::with_capacity(texts.len());
-    for i in 0..texts.len() {
-        if texts.is_null(i) {
-            keys.push(0);
-            continue;
-        }
-        let word = texts.value(i);
-        let number = *numbers.entry(word).or_insert_with(|| {
-            words.push(word);
-            words.len() as i32 - 1
-        });
-        if words.len() > i / ROWS_PER_TEXT + DISTINCT_TEXTS_FREE {
-            return None;
-        }
-        keys.push(number);
-    }
-    if words.is_empty() {
-        return None;
-    }
-    let keys = Int32Array::new(keys.into(), texts.nulls().cloned());
-    Some(Arc::new(DictionaryArray::try_new(keys, Arc::new(StringArray::from_iter_values(words))).ok()?))
 }
 
 /// The rows of one share of a split batch.

@@ -19,6 +19,7 @@ pub mod stats;
 pub mod store;
 
 pub use coded::{CodedRows, values_by_row};
+pub use dictionary::text_dictionary;
 pub use encode::{Encoded, PartEncoder, WriteOptions};
 pub use merge::{Merge, MergeSource, SourceBatch};
 pub use meta::PartMeta;

@@ -102,7 +102,7 @@ proptest! {
     fn a_chunk_is_what_the_library_writes_of_texts(words in proptest::collection::vec(proptest::option::of("[a-c]{0,3}|[äöü]{1,2}|a long text of more than twelve bytes [ab]"), 1..200), nulls in any::<bool>()) {
         let words: Vec<Option<String>> = if nulls { words } else { words.into_iter().map(|w| Some(w.unwrap_or_default())).collect() };
         let views: ArrayRef = Arc::new(StringViewArray::from_iter(words.clone()));
-        agree(&[views.clone()], nulls);
+        agree(std::slice::from_ref(&views), nulls);
         agree(&[Arc::new(StringArray::from_iter(words.clone()))], nulls);
         // Slices of two dictionaries and of plain values, one after another.
         let t = |values| DataType::Dictionary(Box::new(DataType::Int32), Box::new(values));
@@ -208,12 +208,24 @@ fn what_is_not_handled_here_is_left_to_the_library() {
     };
     let texts = |f: fn(i32) -> String| Arc::new(StringViewArray::from_iter_values((0..100).map(f))) as ArrayRef;
     let short = texts(|i| i.to_string());
-    assert!(write::encode(&options(Codec::Zstd(3), 1 << 20), &[short.clone()]).unwrap().is_some_and(|c| c.close.bloom_filter.is_some()));
+    assert!(write::encode(&options(Codec::Zstd(3), 1 << 20), std::slice::from_ref(&short)).unwrap().is_some_and(|c| c.close.bloom_filter.is_some()));
     // A dictionary that grew too large, a rare codec, texts too long for exact bounds, a type that is not flat.
-    assert!(write::encode(&options(Codec::Lz4, 100), &[short.clone()]).unwrap().is_none());
+    assert!(write::encode(&options(Codec::Lz4, 100), std::slice::from_ref(&short)).unwrap().is_none());
     assert!(write::encode(&options(Codec::Gzip(6), 1 << 20), &[short]).unwrap().is_none());
     assert!(write::encode(&options(Codec::Lz4, 1 << 20), &[texts(|i| "x".repeat(i as usize))]).unwrap().is_none());
     let list: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>([Some([Some(1)])]));
     assert!(write::encode(&options(Codec::Lz4, 1 << 20), &[list]).unwrap().is_none());
     assert_eq!(Kind::of(&DataType::Boolean), None);
+}
+
+#[test]
+fn texts_become_a_dictionary_where_they_repeat() {
+    let words = ["short", "", "exactly 12 b", "longer than twelve bytes", "\u{e4}\u{f6}"];
+    let column: ArrayRef = Arc::new(StringViewArray::from_iter((0..1000).map(|i| (i % 6 != 5).then(|| words[i % 6]))));
+    let dictionary = super::text_dictionary(&column).unwrap();
+    assert_eq!(dictionary.as_any_dictionary().values().len(), words.len());
+    assert_eq!(&cast(&dictionary, &DataType::Utf8View).unwrap(), &column);
+    let all_different: ArrayRef = Arc::new(StringViewArray::from_iter_values((0..10_000).map(|i| i.to_string())));
+    assert!(super::text_dictionary(&all_different).is_none());
+    assert!(super::text_dictionary(&(Arc::new(Int64Array::from(vec![1])) as ArrayRef)).is_none());
 }

@@ -10,7 +10,7 @@ use arrow::{
 };
 use chrono::{Datelike, NaiveDate};
 use datafusion::logical_expr::ScalarUDF;
-use std::sync::Arc;
+use std::{cell::Cell, sync::Arc};
 
 /// A number of the date, or of the time of day.
 fn part(name: &'static str, of: fn(i64) -> Option<i32>) -> ScalarUDF {
@@ -23,7 +23,14 @@ fn part(name: &'static str, of: fn(i64) -> Option<i32>) -> ScalarUDF {
         |_| Ok(DataType::Int32),
         move |args, _| {
             let local = local_micros(&args[0])?;
-            let out: PrimitiveArray<Int32Type> = local.unary_opt(of);
+            // Times come in order, and many rows at a time.
+            let last = Cell::new((0, of(0)));
+            let out: PrimitiveArray<Int32Type> = local.unary_opt(|time| {
+                if last.get().0 != time {
+                    last.set((time, of(time)));
+                }
+                last.get().1
+            });
             Ok(Arc::new(out) as ArrayRef)
         },
     )

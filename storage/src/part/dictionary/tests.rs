@@ -208,7 +208,11 @@ fn what_is_not_handled_here_is_left_to_the_library() {
     };
     let texts = |f: fn(i32) -> String| Arc::new(StringViewArray::from_iter_values((0..100).map(f))) as ArrayRef;
     let short = texts(|i| i.to_string());
-    assert!(write::encode(&options(Codec::Zstd(3), 1 << 20), std::slice::from_ref(&short)).unwrap().is_some_and(|c| c.close.bloom_filter.is_some()));
+    assert!(
+        write::encode(&options(Codec::Zstd(3), 1 << 20), std::slice::from_ref(&short))
+            .unwrap()
+            .is_some_and(|c| c.close.bloom_filter.is_some())
+    );
     // A dictionary that grew too large, a rare codec, texts too long for exact bounds, a type that is not flat.
     assert!(write::encode(&options(Codec::Lz4, 100), std::slice::from_ref(&short)).unwrap().is_none());
     assert!(write::encode(&options(Codec::Gzip(6), 1 << 20), &[short]).unwrap().is_none());

@@ -45,6 +45,9 @@ pub fn register(registry: &mut dyn FunctionRegistry) -> datafusion::error::Resul
     registry.register_udf(Arc::new(interval::function()))?;
     registry.register_expr_planner(Arc::new(interval::IntervalPlanner::new()))?;
     registry.register_udaf(Arc::new(top_k::function()))?;
+    for f in rewrite::misused() {
+        registry.register_udf(Arc::new(f))?;
+    }
     for f in aggregates::functions() {
         registry.register_udaf(Arc::new(f))?;
     }

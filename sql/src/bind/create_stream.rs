@@ -170,7 +170,7 @@ pub fn check_defaults(def: &StreamDef, compiler: &Compiler) -> Result<()> {
         }
         let ty = column.ty.arrow();
         if bound.ty != ty && !datafusion::arrow::compute::can_cast_types(&bound.ty, &ty) {
-            return refuse(format!("is a {}, which does not become {}", bound.ty, column.ty));
+            return refuse(format!("is of type {}, which does not become {}", crate::functions::type_name(&bound.ty), column.ty));
         }
         compiler.probe(&bound, def).map_err(context)?;
         // A constant is fitted now, so that no INSERT fails for it.

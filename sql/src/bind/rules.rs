@@ -3,6 +3,7 @@
 use crate::{
     Error, Result,
     expr::{Bound, Compiler, fingerprint},
+    functions::type_name,
     sqlstate,
     statement::{Action, Expression, Rule},
 };
@@ -89,7 +90,7 @@ fn time(when: &Expression, def: &StreamDef, compiler: &Compiler) -> Result<Bound
     row_only(&bound, &when.text)?;
     compiler.probe(&bound, def).map_err(|e| e.context(format_args!("TTL: '{}'", when.text)))?;
     if !matches!(bound.ty, DataType::Date32 | DataType::Timestamp(..)) {
-        let message = format!("TTL: '{}' is a {}: it must be a date, datetime or datetime64", when.text, bound.ty);
+        let message = format!("TTL: '{}' is of type {}: it must be a date, datetime or datetime64", when.text, type_name(&bound.ty));
         return Err(Error::invalid(message).with_sqlstate(sqlstate::DATATYPE_MISMATCH));
     }
     if bound.columns.is_empty() {
@@ -103,7 +104,7 @@ fn condition(only: &Expression, def: &StreamDef, compiler: &Compiler) -> Result<
     row_only(&bound, &only.text)?;
     compiler.probe(&bound, def).map_err(|e| e.context(format_args!("TTL WHERE: '{}'", only.text)))?;
     if !matches!(bound.ty, DataType::Boolean | DataType::Null) {
-        let message = format!("TTL WHERE: '{}' is a {}: it must be true or false", only.text, bound.ty);
+        let message = format!("TTL WHERE: '{}' is of type {}: it must be true or false", only.text, type_name(&bound.ty));
         return Err(Error::invalid(message).with_sqlstate(sqlstate::DATATYPE_MISMATCH));
     }
     Ok(bound)

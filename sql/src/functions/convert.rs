@@ -32,6 +32,10 @@ pub fn type_name(t: &DataType) -> String {
         DataType::Decimal128(p, s) | DataType::Decimal256(p, s) => format!("decimal({p}, {s})"),
         DataType::Interval(_) | DataType::Duration(_) => "interval".into(),
         DataType::List(f) | DataType::LargeList(f) => format!("array({})", type_name(f.data_type())),
+        DataType::Map(entries, _) => match entries.data_type() {
+            DataType::Struct(of) if of.len() == 2 => format!("map({}, {})", type_name(of[0].data_type()), type_name(of[1].data_type())),
+            _ => "map".into(),
+        },
         DataType::Dictionary(_, v) => type_name(v),
         other => other.to_string().to_ascii_lowercase(),
     }

@@ -2,9 +2,14 @@
 //!
 //! So they are optimised like what they stand for: `if` evaluates one branch, `sum_if` is a filtered sum.
 
+use super::scalar::pure;
 use datafusion::sql::sqlparser::ast::{
     self, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident,
     ObjectName, ObjectNamePart, OrderByExpr, OrderByOptions, VisitMut, VisitorMut,
+};
+use datafusion::{
+    common::{exec_err, plan_err},
+    logical_expr::ScalarUDF,
 };
 use std::ops::ControlFlow;
 
@@ -61,6 +66,32 @@ const SHAPED: [&str; 15] = [
     "split_by_string",
     "median",
 ];
+
+/// Stand-ins under the names that are rewritten: a call that reaches them has the wrong number of arguments.
+pub fn misused() -> Vec<ScalarUDF> {
+    let takes = [
+        ("if", "a condition and two values"),
+        ("multi_if", "conditions with their values and a last value"),
+        ("count_if", "one condition"),
+        ("sum_if", "a value and a condition"),
+        ("avg_if", "a value and a condition"),
+        ("min_if", "a value and a condition"),
+        ("max_if", "a value and a condition"),
+        ("arg_min", "a value and what is the least"),
+        ("arg_max", "a value and what is the greatest"),
+        ("unique_exact", "one value"),
+        ("p90", "one value"),
+        ("p95", "one value"),
+        ("p99", "one value"),
+        ("split_by_string", "a separator and a text"),
+    ];
+    let casts = CASTS.iter().map(|(name, _)| (*name, "one value"));
+    let stand_in = |(name, takes): (&'static str, &'static str)| {
+        let refuse = move |types: &[arrow::datatypes::DataType]| plan_err!("{name} takes {takes}, not {} arguments", types.len());
+        pure(name, refuse, |_| Ok(arrow::datatypes::DataType::Null), move |_, _| exec_err!("{name} takes {takes}"))
+    };
+    takes.into_iter().chain(casts).map(stand_in).collect()
+}
 
 /// Rewrites every call below `query`; its columns have their names already.
 pub fn rewrite_query(query: &mut ast::Query) {

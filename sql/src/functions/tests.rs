@@ -215,6 +215,14 @@ async fn other_spellings() {
 }
 
 #[tokio::test]
+async fn a_wrong_number_of_arguments_is_said() {
+    for (wrong, says) in [("multi_if(true, 'x')", "multi_if takes"), ("to_int32(1, 2)", "to_int32 takes"), ("if(true, 1)", "if takes")] {
+        let got = try_eval(wrong).await;
+        assert!(got.as_ref().is_err_and(|e| e.contains(says)), "{wrong}: {got:?}");
+    }
+}
+
+#[tokio::test]
 async fn aggregates() {
     let over = |f: &str| format!("select {f} from (values (1, 10.0, 'a'), (2, 30.0, 'b'), (3, 20.0, 'a'), (4, NULL, 'c')) t(n, v, s)");
     for (f, expected) in [

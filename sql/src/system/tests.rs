@@ -153,6 +153,6 @@ async fn parts_of_the_tail_say_what_rules_will_do_too() {
     let sql = "SELECT rows, due_rows, lifecycle_state, next_action, next_action_at FROM system.parts";
     assert_eq!(rows(&db, "SELECT parts, tail_rows FROM system.streams").await, ["1|3"]);
     assert_eq!(rows(&db, sql).await, ["70000|70000|not_due|drop|2026-03-02T00:00:00Z"]);
-    assert_eq!(rows(&db, "EXPLAIN LIFECYCLE s").await.len(), 1);
+    assert_eq!(rows(&db, "EXPLAIN LIFECYCLE FOR STREAM s").await.len(), 1);
     db.close().await.unwrap();
 }

@@ -238,6 +238,10 @@ fn words<'a>(texts: impl Iterator<Item = Option<&'a str>>, ty: &ColumnType, name
                 })?;
                 out.append_value(&label.0);
             }
+            // Clients take it for the end of the text.
+            _ if t.contains('\0') => {
+                return Err(Refused::new(row, "22021", format!("column '{name}': a text cannot hold a zero byte")));
+            }
             _ => out.append_value(t),
         }
     }

@@ -173,3 +173,10 @@ proptest! {
         prop_assert_eq!(super::super::text::micros(std::str::from_utf8(&out).unwrap()), Some(micros));
     }
 }
+
+#[test]
+fn a_zero_byte_is_no_part_of_a_text() {
+    let read = |t: &str| super::super::parse_text(std::iter::once(Some(t)), &ColumnType::String, "s");
+    assert_eq!(read("a\0b").unwrap_err().sqlstate, "22021");
+    assert!(read("ab").is_ok());
+}

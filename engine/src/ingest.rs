@@ -13,4 +13,5 @@ pub mod transaction;
 
 pub use insert::{InsertOptions, Inserted};
 pub use staged::StagedInsert;
-pub use transaction::{Savepoint, Transaction};
+pub(crate) use staged::Waiting;
+pub use transaction::{Pending, Savepoint, Transaction};

@@ -40,7 +40,7 @@ pub use database::Engine;
 pub use disks::{Disk, Disks};
 pub use ebb_storage::{Clock, Error, ErrorKind, Result, Timestamp};
 pub use hide::{Hide, Hiding};
-pub use ingest::{InsertOptions, Inserted, Savepoint, StagedInsert, Transaction};
+pub use ingest::{InsertOptions, Inserted, Pending, Savepoint, StagedInsert, Transaction};
 pub use logs::Log;
 pub use observe::{Explained, PartPlace, RunningJob, Status};
 pub use open::{OpenOptions, Places};

@@ -3,7 +3,12 @@
 //! Guards: a view is atomic over all streams (a transaction is seen whole or not at all), a row is in a part or in the tail and
 //! never in both, and what a view names is not deleted while it lives (I8).
 
-use crate::{disks::Disks, live::Live, write::stamped};
+use crate::{
+    disks::Disks,
+    ingest::{Pending, Waiting},
+    live::Live,
+    write::stamped,
+};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use ebb_storage::{
     ids::{BranchId, SchemaVersion, Sn, StreamId},
@@ -55,7 +60,17 @@ pub struct LivePart {
 
 /// What is named by a cut is not deleted as long as this lives (I8).
 #[derive(Clone)]
-pub struct Hold(#[expect(dead_code, reason = "held, not read")] Arc<Live>);
+pub struct Hold {
+    _live: Arc<Live>,
+    /// A transaction's own part.
+    _own: Option<Arc<Waiting>>,
+}
+
+impl Hold {
+    fn of(live: &Arc<Live>) -> Self {
+        Self { _live: live.clone(), _own: None }
+    }
+}
 
 /// Rows of the tail that were written under one schema version.
 #[derive(Debug, Clone)]
@@ -97,6 +112,17 @@ impl ReadView {
         self.live.manifest.stream_named(database, name).map(|s| self.view(s))
     }
 
+    /// `view` with the staged parts that a transaction inserted; its other rows are [`Pending::rows`]. What a transaction inserts comes
+    /// behind all records of the cut.
+    pub fn with_pending(&self, mut view: StreamView, pending: &Pending) -> StreamView {
+        let sn = Sn(view.head_sn.0.saturating_add(1));
+        for waiting in &pending.parts {
+            let parts = waiting.metas().iter().filter_map(|p| self.part(&Arc::new(stamped(p, sn)), Some(sn)));
+            view.parts.extend(parts.map(|p| LivePart { hold: Hold { _own: Some(waiting.clone()), ..p.hold }, ..p }));
+        }
+        view
+    }
+
     fn view(&self, state: &Arc<StreamState>) -> StreamView {
         let id = state.def.id;
         let tail = self.live.tail(id);
@@ -111,7 +137,7 @@ impl ReadView {
             tail: tail.chunks().iter().map(|c| c.as_ref().clone()).collect(),
             head_sn: tail.head(),
             applied_sn: state.applied_sn,
-            _held: Hold(self.live.clone()),
+            _held: Hold::of(&self.live),
         }
     }
 
@@ -129,7 +155,7 @@ impl ReadView {
             meta: meta.clone(),
             hidden: hidden.map(Arc::new),
             sn_of_record,
-            hold: Hold(self.live.clone()),
+            hold: Hold::of(&self.live),
         })
     }
 }

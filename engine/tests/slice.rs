@@ -94,11 +94,58 @@ async fn a_transaction_is_seen_whole() {
     t.insert(a, vec![rows(&[("x", at(0), 1)])], v1()).await.unwrap();
     t.insert(b, vec![rows(&[("x", at(0), 2)])], v1()).await.unwrap();
     t.insert(a, vec![rows(&[("x", at(0), 3)])], v1()).await.unwrap();
-    assert_eq!(t.pending(a).len(), 2);
+    assert_eq!(t.pending()[&a].rows.len(), 2);
     assert_eq!((values(&e, a).await, values(&e, b).await), (vec![], vec![]));
     let done = t.commit().await.unwrap();
     assert_eq!(done.iter().map(|i| i.sn.0).collect::<Vec<_>>(), [1, 1, 2]);
     assert_eq!((values(&e, a).await, values(&e, b).await), (vec![1, 3], vec![2]));
+}
+
+/// proves F12
+#[tokio::test]
+async fn a_transaction_reads_its_staged_parts_until_nobody_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = open(dir.path()).await;
+    let s = e.create_stream(def("s", vec![]), false).await.unwrap();
+    e.insert(s, vec![rows(&[("a", at(0), 1)])], v1()).await.unwrap();
+    e.settle(None).await.unwrap();
+    let stage = async |t: &mut ebb_engine::Transaction, n| {
+        let mut staged = e.stage(s, v1()).await.unwrap();
+        staged.push(rows(&[("b", at(0), n)])).await.unwrap();
+        t.add_staged(staged).await.unwrap()
+    };
+    let own = |t: &ebb_engine::Transaction| {
+        let view = e.read();
+        view.with_pending(view.stream(s).unwrap(), &t.pending()[&s])
+    };
+    let mut t = e.transaction();
+    assert_eq!(stage(&mut t, 2).await, 1);
+    let one = t.savepoint();
+    stage(&mut t, 3).await;
+    let seen = own(&t);
+    assert_eq!(seen.parts.iter().map(|p| (p.meta.rows, p.meta.max_sn().0)).collect::<Vec<_>>(), [(1, 1), (1, 2), (1, 2)]);
+    assert_eq!(values(&e, s).await, [1], "others see nothing of it");
+    // The part that was rolled back stays as long as it is read.
+    t.roll_back_to(one);
+    assert_eq!(own(&t).parts.len(), 2);
+    e.settle(None).await.unwrap();
+    assert_eq!(files(dir.path()), 3);
+    let last = seen.parts.into_iter().next_back().unwrap();
+    e.settle(None).await.unwrap();
+    assert_eq!(files(dir.path()), 3);
+    drop(last);
+    e.settle(None).await.unwrap();
+    assert_eq!(files(dir.path()), 2);
+    // One that was committed, then merged away, stays too.
+    let seen = own(&t);
+    t.commit().await.unwrap();
+    assert_eq!(values(&e, s).await, [1, 2]);
+    e.optimize(s, None, true).await.unwrap();
+    e.settle(None).await.unwrap();
+    assert!(seen.parts.iter().all(|p| dir.path().join(p.key.as_ref()).exists() || files(dir.path()) == 3));
+    drop(seen);
+    e.settle(None).await.unwrap();
+    assert_eq!((files(dir.path()), values(&e, s).await), (1, vec![1, 2]));
 }
 
 /// proves T3, T6, T7, T14, F5, F7

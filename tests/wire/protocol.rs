@@ -1,8 +1,12 @@
 //! Sessions, blocks, errors, cancelling, streaming.
 
-use crate::{Running, code};
+use crate::{
+    Running, code,
+    raw::{Raw, field},
+};
 use ebb::wire::Server;
 use futures::TryStreamExt;
+use postgres_protocol::message::backend::Message as Backend;
 use std::pin::pin;
 use tokio_postgres::{NoTls, SimpleQueryMessage as Message};
 
@@ -143,6 +147,42 @@ async fn who_is_let_in_and_where() {
     assert!(error.message().contains("default"), "{}", error.message());
     let refused = Server::bind("0.0.0.0:0").await.err().unwrap().to_string();
     assert!(refused.contains("refusing to listen"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_follows_a_fatal_error() {
+    let server = Running::start().await;
+    for (parameters, state) in [
+        (vec![("user", "ebb"), ("database", "nothing")], "3D000"),
+        (vec![("user", "ebb"), ("database", "default"), ("client_encoding", "LATIN1")], "22023"),
+        (vec![("user", "ebb"), ("database", "default"), ("no_such_setting", "1")], "42704"),
+    ] {
+        let mut raw = Raw::greet(server.address, &parameters).await;
+        let Some(Backend::ErrorResponse(body)) = raw.receive().await else { panic!("no error for {state}") };
+        assert_eq!(field(body.fields(), b'S').as_deref(), Some("FATAL"));
+        assert_eq!(field(body.fields(), b'C').as_deref(), Some(state));
+        assert!(raw.receive().await.is_none(), "the connection goes on after {state}");
+    }
+    // The others go on.
+    server.client().await.batch_execute("SELECT 1").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unknown_names_are_refused_as_a_statement_is_prepared() {
+    let server = Running::start().await;
+    let client = server.client().await;
+    client.batch_execute("CREATE STREAM s (a int32) ORDER BY a").await.unwrap();
+    for (sql, state) in [
+        ("COPY nothing FROM STDIN", "42P01"),
+        ("COPY nothing TO STDOUT", "42P01"),
+        ("COPY s (b) FROM STDIN", "42703"),
+        ("INSERT INTO nothing VALUES (1)", "42P01"),
+        ("INSERT INTO s (b) VALUES (1)", "42703"),
+        ("SELECT b FROM s", "42703"),
+    ] {
+        assert_eq!(code(client.prepare(sql).await), state, "{sql}");
+    }
+    client.prepare("COPY s FROM STDIN").await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

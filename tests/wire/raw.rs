@@ -28,15 +28,15 @@ pub enum Protocol {
 
 impl Raw {
     /// Says hello and nothing else.
-    pub async fn greet(address: SocketAddr, database: &str) -> Self {
+    pub async fn greet(address: SocketAddr, parameters: &[(&str, &str)]) -> Self {
         let mut raw = Self { socket: TcpStream::connect(address).await.unwrap(), inbox: BytesMut::new() };
-        raw.send(|out| frontend::startup_message([("user", "ebb"), ("database", database)], out).unwrap()).await;
+        raw.send(|out| frontend::startup_message(parameters.iter().copied(), out).unwrap()).await;
         raw
     }
 
     /// Connected, and ready.
     pub async fn connect(address: SocketAddr) -> Self {
-        let mut raw = Self::greet(address, "default").await;
+        let mut raw = Self::greet(address, &[("user", "ebb"), ("database", "default")]).await;
         while !matches!(raw.receive().await.unwrap(), Message::ReadyForQuery(_)) {}
         raw
     }

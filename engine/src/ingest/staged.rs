@@ -29,7 +29,13 @@ use ebb_storage::{
     part::{PartMeta, WriteOptions},
     verb::Verb,
 };
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 use tokio::task::JoinSet;
 
 /// A running insert of many batches. Dropping it aborts it.
@@ -226,6 +232,39 @@ impl StagedInsert {
 pub(crate) fn give_up_if_failed(core: &Core, parts: Vec<Stored>, error: Option<&Error>) {
     if error.is_some_and(write::surely_failed) {
         parts.into_iter().for_each(|p| p.abandon(core));
+    }
+}
+
+/// Parts of a transaction that wait for their record; readers of the transaction's own rows keep them too. Whoever lets go of them
+/// last gives them up, if no record names them.
+pub(crate) struct Waiting {
+    core: Arc<Core>,
+    parts: Vec<Stored>,
+    metas: Vec<Arc<PartMeta>>,
+    named: AtomicBool,
+}
+
+impl Waiting {
+    pub fn new(core: Arc<Core>, parts: Vec<Stored>) -> Self {
+        let metas = parts.iter().map(|p| Arc::new(p.meta.clone())).collect();
+        Self { core, parts, metas, named: AtomicBool::new(false) }
+    }
+
+    pub fn metas(&self) -> &[Arc<PartMeta>] {
+        &self.metas
+    }
+
+    /// Whether a record names them, or may: then only the log tells what they are.
+    pub fn set_named(&self, named: bool) {
+        self.named.store(named, Ordering::Release);
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if !self.named.load(Ordering::Acquire) {
+            std::mem::take(&mut self.parts).into_iter().for_each(|p| p.abandon(&self.core));
+        }
     }
 }
 

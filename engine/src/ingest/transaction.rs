@@ -1,6 +1,7 @@
 //! Several inserts over several streams as one frame of the log: durable together, visible together.
 //!
-//! Guards: nothing is visible or logged before the commit; a dropped transaction leaves nothing but parts that vacuum sweeps.
+//! Guards: nothing is visible or logged before the commit, but for the transaction's own reads; a dropped transaction leaves nothing but
+//! parts that vacuum sweeps, once nobody reads them.
 
 use crate::{
     Engine,
@@ -11,13 +12,17 @@ use crate::{
         gate::admit,
         insert::{checked, current, logged, partitions_of},
         keys::{Claim, Claimed},
-        staged::give_up_if_failed,
+        staged::Waiting,
     },
     limits,
+    write::surely_failed,
 };
 use arrow::array::RecordBatch;
-use ebb_storage::{Error, Result, ids::StreamId};
-use std::sync::Arc;
+use ebb_storage::{
+    Error, Result,
+    ids::{SchemaVersion, StreamId},
+};
+use std::{collections::HashMap, sync::Arc};
 
 /// Inserts that wait for their commit. Dropping it forgets them.
 pub struct Transaction {
@@ -37,18 +42,35 @@ enum Step {
         rows: RecordBatch,
         claim: Option<Claimed>,
     },
-    Staged(Box<StagedInsert>),
+    Staged {
+        record: NewRecord,
+        parts: Arc<Waiting>,
+        claim: Option<Claimed>,
+    },
+}
+
+/// What a transaction has inserted into one stream.
+#[derive(Clone, Default)]
+pub struct Pending {
+    /// In `row_schema` of the version that they were inserted with.
+    pub rows: Vec<(SchemaVersion, RecordBatch)>,
+    pub(crate) parts: Vec<Arc<Waiting>>,
 }
 
 impl Transaction {
+    fn check_room(&self) -> Result<()> {
+        match self.steps.len() < limits::TRANSACTION_RECORDS {
+            true => Ok(()),
+            false => Err(Error::invalid(format!("a transaction takes {} inserts: commit more often", limits::TRANSACTION_RECORDS))),
+        }
+    }
+
     /// Checks the rows and keeps them; the answer to a read of the block's own writes is [`Self::pending`].
     ///
     /// # Errors
     /// As [`Engine::insert`]; the transaction can go on without these rows.
     pub async fn insert(&mut self, stream: StreamId, batches: Vec<RecordBatch>, options: InsertOptions) -> Result<u64> {
-        if self.steps.len() >= limits::TRANSACTION_RECORDS {
-            return Err(Error::invalid(format!("a transaction takes {} inserts: commit more often", limits::TRANSACTION_RECORDS)));
-        }
+        self.check_room()?;
         let state = self.core.stream(stream)?;
         let compiled = current(&self.core, &state, options.schema_version)?;
         let rows = checked(&compiled, &batches)?;
@@ -71,9 +93,21 @@ impl Transaction {
         Ok(n)
     }
 
-    /// Takes over a staged insert that is complete: its record is written with the others.
-    pub fn add_staged(&mut self, staged: StagedInsert) {
-        self.steps.push(Step::Staged(Box::new(staged)));
+    /// Takes over a staged insert that is complete: its parts are written now, its record with the others. How many rows it has.
+    ///
+    /// # Errors
+    /// As [`StagedInsert::finish`]; the transaction can go on without these rows.
+    pub async fn add_staged(&mut self, mut staged: StagedInsert) -> Result<u64> {
+        self.check_room()?;
+        let claim = staged.take_claim();
+        let Some((record, parts)) = staged.record().await? else {
+            let known = staged.known().unwrap_or_default();
+            self.steps.push(Step::Known(known));
+            return Ok(known.rows);
+        };
+        let rows = record.rows_added;
+        self.steps.push(Step::Staged { record, parts: Arc::new(Waiting::new(self.core.clone(), parts)), claim });
+        Ok(rows)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -90,13 +124,19 @@ impl Transaction {
         self.steps.truncate(point.0);
     }
 
-    /// Rows that this transaction inserted into `stream` (but for staged ones), in `row_schema` of the version they were inserted with.
-    pub fn pending(&self, stream: StreamId) -> Vec<RecordBatch> {
-        let of = |step: &Step| match step {
-            Step::Rows { record, rows, .. } if record.stream == stream => Some(rows.clone()),
-            _ => None,
-        };
-        self.steps.iter().filter_map(of).collect()
+    /// What this transaction inserted, by stream.
+    pub fn pending(&self) -> HashMap<StreamId, Pending> {
+        let mut all: HashMap<StreamId, Pending> = HashMap::new();
+        for step in &self.steps {
+            match step {
+                Step::Known(_) => {}
+                Step::Rows { record, rows, .. } => {
+                    all.entry(record.stream).or_default().rows.push((record.schema_version, rows.clone()));
+                }
+                Step::Staged { record, parts, .. } => all.entry(record.stream).or_default().parts.push(parts.clone()),
+            }
+        }
+        all
     }
 
     /// One answer for each insert, in order.
@@ -116,25 +156,23 @@ impl Transaction {
                     answers.push(Inserted { rows: rows.num_rows() as u64, ..Inserted::default() });
                     records.push(record);
                 }
-                Step::Staged(mut staged) => {
-                    let claim = staged.take_claim();
-                    match staged.record().await? {
-                        Some((record, parts)) => {
-                            claims.push((records.len(), answers.len(), claim));
-                            answers.push(Inserted { rows: record.rows_added, ..Inserted::default() });
-                            records.push(record);
-                            held.extend(parts);
-                        }
-                        None => answers.push(staged.known().unwrap_or_default()),
-                    }
+                Step::Staged { record, parts, claim } => {
+                    claims.push((records.len(), answers.len(), claim));
+                    answers.push(Inserted { rows: record.rows_added, ..Inserted::default() });
+                    records.push(record);
+                    held.push(parts);
                 }
             }
         }
         if records.is_empty() {
             return Ok(answers);
         }
+        // From here on the log may name the parts, also where this call is not waited for to its end.
+        held.iter().for_each(|parts| parts.set_named(true));
         let appended = self.core.appender.append(&self.core, records).await;
-        give_up_if_failed(&self.core, held, appended.as_ref().err());
+        if appended.as_ref().is_err_and(|e| surely_failed(e)) {
+            held.iter().for_each(|parts| parts.set_named(false));
+        }
         let sns = appended?;
         for (record, answer, claim) in claims {
             answers[answer].sn = sns.get(record).copied().unwrap_or_default();

@@ -7,6 +7,7 @@ use crate::{
 use ebb_storage::{
     Result,
     manifest::{Edit, edit::PartEvent},
+    pins::PinKey,
     vacuum::sweep,
 };
 
@@ -31,8 +32,7 @@ pub async fn run(core: &Core) -> Result<usize> {
     }
     let mut gone = Vec::new();
     for disk in core.disks.all() {
-        let held = |key: &ebb_storage::pins::PinKey| core.live.is_held(key);
-        gone.extend(sweep::delete_removed(&core.disks.database, &manifest, disk.id, &disk.store, held).await?);
+        gone.extend(sweep::delete_removed(&core.disks.database, &manifest, disk.id, &disk.store, |key| is_held(core, key)).await?);
     }
     if gone.is_empty() {
         return Ok(0);
@@ -54,8 +54,13 @@ pub async fn run(core: &Core) -> Result<usize> {
     Ok(count)
 }
 
+/// Whether a reader may still open the file: one whose cut names the part, or one of the transaction that wrote it.
+fn is_held(core: &Core, key: &PinKey) -> bool {
+    core.live.is_held(key) || core.inflight.contains(key.0, key.1)
+}
+
 /// Whether there is anything that could be deleted now.
 pub fn is_due(core: &Core) -> bool {
     let live = core.live.read();
-    !core.abandoned.lock().is_empty() || live.manifest.graveyard.keys().any(|key| !core.live.is_held(key))
+    !core.abandoned.lock().is_empty() || live.manifest.graveyard.keys().any(|key| !is_held(core, key))
 }

@@ -13,13 +13,13 @@ use crate::{
     statement::{Name, StreamName},
 };
 use arrow::{
-    array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, TimestampMicrosecondArray, new_null_array},
-    compute::{CastOptions, cast_with_options, take},
+    array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, TimestampMicrosecondArray, new_null_array},
+    compute::{CastOptions, cast_with_options, filter, interleave, not, take},
     datatypes::{DataType, FieldRef, Schema, SchemaRef, TimestampMicrosecondType},
 };
 use datafusion::execution::SessionState;
 use ebb_engine::{InsertOptions, StagedInsert, Timestamp, upgrade};
-use ebb_storage::stream_def::{DefaultKind, SettingValue, StreamDef, TP_SN, TP_TIME, tp_time_field};
+use ebb_storage::stream_def::{ColumnDef, DefaultKind, SettingValue, StreamDef, TP_SN, TP_TIME, tp_time_field};
 use std::sync::Arc;
 
 /// Rows above this are staged.
@@ -96,15 +96,59 @@ enum Fill {
     Now,
 }
 
+/// When a column is computed: defaults may read what rows bring, computed columns may read both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Brought,
+    Default,
+    Computed,
+}
+
+impl Fill {
+    /// Of a column that can be inserted.
+    fn stage(&self) -> Stage {
+        match self {
+            Self::Value(_) => Stage::Default,
+            Self::Brought(_) | Self::Null | Self::Zero(_) | Self::Now => Stage::Brought,
+        }
+    }
+
+    /// Of a column that rows do not bring.
+    fn missing(state: &SessionState, def: &StreamDef, row_schema: &SchemaRef, place: usize) -> Result<Self> {
+        let value = |text: &str| Ok(Self::Value(RowValue::new(state, text, row_schema)?));
+        match column_at(def, row_schema, place) {
+            Some(column) => match &column.default {
+                Some(default) => value(&default.expr),
+                None if column.nullable => Ok(Self::Null),
+                None => Ok(Self::Zero(upgrade::zero(&column.ty)?)),
+            },
+            None => event_time(def).map_or(Ok(Self::Now), value),
+        }
+    }
+}
+
+/// `None` for `_tp_time`, which is the last.
+fn column_at<'a>(def: &'a StreamDef, row_schema: &SchemaRef, place: usize) -> Option<&'a ColumnDef> {
+    def.column(row_schema.field(place).name()).filter(|_| place + 1 < row_schema.fields().len())
+}
+
+/// Rows that bring some values of a column and leave others to its default.
+struct Mixed {
+    place: usize,
+    /// Rows that bring none.
+    missing: BooleanArray,
+    default: Fill,
+}
+
 /// A running insert. Dropping it drops its rows.
 pub(crate) struct Ingest {
     shared: Arc<Shared>,
     block: Option<Arc<Block>>,
     pub target: Target,
     row_schema: SchemaRef,
-    /// By place in the row schema; computed in `order`.
+    /// By place in the row schema.
     fills: Vec<Fill>,
-    order: Vec<usize>,
+    stages: Vec<Stage>,
     now: Timestamp,
     held: Vec<RecordBatch>,
     held_rows: usize,
@@ -127,52 +171,26 @@ impl Ingest {
         let def = target.def.clone();
         let row_schema = def.row_schema();
         let mut fills = Vec::with_capacity(row_schema.fields().len());
-        let (mut brought, mut defaults, mut materialized) = (Vec::new(), Vec::new(), Vec::new());
-        for (place, field) in row_schema.fields().iter().enumerate() {
-            let column = def.column(field.name()).filter(|_| place + 1 < row_schema.fields().len());
-            let fill = if let Some(i) = target.columns.iter().position(|c| c.place == place) {
-                brought.push(place);
-                Fill::Brought(i)
-            } else if let Some(column) = column {
-                match &column.default {
-                    Some(d) => {
-                        if d.kind == DefaultKind::Materialized {
-                            materialized.push(place)
-                        } else {
-                            defaults.push(place)
-                        }
-                        Fill::Value(RowValue::new(state, &d.expr, &row_schema)?)
-                    }
-                    None => {
-                        brought.push(place);
-                        match column.nullable {
-                            true => Fill::Null,
-                            false => Fill::Zero(upgrade::zero(&column.ty)?),
-                        }
-                    }
-                }
-            } else {
-                match event_time(&def) {
-                    Some(text) => {
-                        materialized.push(place);
-                        Fill::Value(RowValue::new(state, text, &row_schema)?)
-                    }
-                    None => {
-                        brought.push(place);
-                        Fill::Now
-                    }
-                }
+        let mut stages = Vec::with_capacity(row_schema.fields().len());
+        for place in 0..row_schema.fields().len() {
+            let fill = match target.columns.iter().position(|c| c.place == place) {
+                Some(i) => Fill::Brought(i),
+                None => Fill::missing(state, &def, &row_schema, place)?,
             };
+            let computed = match column_at(&def, &row_schema, place) {
+                Some(column) => column.default.as_ref().is_some_and(|d| d.kind == DefaultKind::Materialized),
+                None => event_time(&def).is_some(),
+            };
+            stages.push(if computed { Stage::Computed } else { fill.stage() });
             fills.push(fill);
         }
-        let order = brought.into_iter().chain(defaults).chain(materialized).collect();
         Ok(Self {
             shared,
             block,
             target,
             row_schema,
             fills,
-            order,
+            stages,
             now,
             held: Vec::new(),
             held_rows: 0,
@@ -197,10 +215,31 @@ impl Ingest {
 
     /// Takes rows whose columns are the target's, in order.
     pub async fn push(&mut self, columns: &[ArrayRef], rows: usize) -> Result<()> {
-        if rows == 0 {
-            return Ok(());
+        match rows {
+            0 => Ok(()),
+            _ => self.take(self.complete(columns, rows, &[])?).await,
         }
-        let batch = self.complete(columns, rows)?;
+    }
+
+    /// As [`Self::push`]; `missing` says for each column which of its values are none, so that its default stands there.
+    pub async fn push_some_defaults(
+        &mut self,
+        state: &SessionState,
+        columns: &[ArrayRef],
+        missing: Vec<Option<BooleanArray>>,
+        rows: usize,
+    ) -> Result<()> {
+        let mut mixed = Vec::new();
+        for (column, missing) in self.target.columns.iter().zip(missing) {
+            let Some(missing) = missing else { continue };
+            let default = Fill::missing(state, &self.target.def, &self.row_schema, column.place)?;
+            mixed.push(Mixed { place: column.place, missing, default });
+        }
+        self.take(self.complete(columns, rows, &mixed)?).await
+    }
+
+    async fn take(&mut self, batch: RecordBatch) -> Result<()> {
+        let rows = batch.num_rows();
         self.rows += rows as u64;
         if let Some(staged) = &mut self.staged {
             staged.push(batch).await?;
@@ -233,53 +272,87 @@ impl Ingest {
         let mut transaction = block.transaction.lock().await;
         let transaction = transaction.as_mut().ok_or_else(|| Error::conflict("the transaction has ended"))?;
         match self.staged.take() {
-            Some(staged) => transaction.add_staged(staged),
+            Some(staged) => {
+                transaction.add_staged(staged).await?;
+            }
             None if self.held.is_empty() => return Ok(0),
             None => {
                 transaction.insert(id, std::mem::take(&mut self.held), options).await?;
-                block.written.lock().await.insert(id, self.target.def.schema_version);
             }
         }
         Ok(self.rows)
     }
 
     /// Rows in the stream's `row_schema`.
-    fn complete(&self, columns: &[ArrayRef], rows: usize) -> Result<RecordBatch> {
+    fn complete(&self, columns: &[ArrayRef], rows: usize, mixed: &[Mixed]) -> Result<RecordBatch> {
         let fields = self.row_schema.fields();
         let mut done: Vec<Option<ArrayRef>> = vec![None; fields.len()];
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        for place in &self.order {
-            let field = &fields[*place];
-            let array = match &self.fills[*place] {
-                Fill::Brought(i) => {
+        let of = |place: usize| mixed.iter().find(|m| m.place == place);
+        let mut order: Vec<usize> = (0..fields.len()).collect();
+        order.sort_by_key(|place| of(*place).map_or(self.stages[*place], |m| m.default.stage()));
+        for place in order {
+            let array = match (&self.fills[place], of(place)) {
+                (Fill::Brought(i), mixed) => {
                     let array = columns.get(*i).ok_or_else(|| Error::internal("a column of the rows is missing"))?;
-                    self.fitted(array, *place)?
+                    match mixed {
+                        None => self.fitted(array, place)?,
+                        Some(mixed) => self.mixed(array, mixed, &done)?,
+                    }
                 }
-                Fill::Null => new_null_array(field.data_type(), rows),
-                Fill::Zero(zero) => take(zero, &arrow::array::UInt32Array::from_value(0, rows), None)?,
-                Fill::Now => {
-                    let now = self.now.0.div_euclid(1000) * 1000;
-                    Arc::new(TimestampMicrosecondArray::from_value(now, rows).with_timezone("UTC"))
-                }
-                Fill::Value(value) => {
-                    // Columns that are not there yet read as NULL: an expression over them was refused when it was defined.
-                    let known: Vec<ArrayRef> =
-                        done.iter().zip(fields).map(|(c, f)| c.clone().unwrap_or_else(|| new_null_array(f.data_type(), rows))).collect();
-                    let loose = fields.iter().map(|f| Arc::new(f.as_ref().clone().with_nullable(true))).collect::<Vec<_>>();
-                    let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(loose)), known, &options)?;
-                    self.fitted(&value.of(&batch)?, *place)?
-                }
+                (fill, _) => self.filled(fill, place, &done, rows)?,
             };
-            if !field.is_nullable() && array.null_count() > 0 {
-                let message = format!("column '{}' of {} takes no NULL", field.name(), self.target.def.full_name());
+            if !fields[place].is_nullable() && array.null_count() > 0 {
+                let message = format!("column '{}' of {} takes no NULL", fields[place].name(), self.target.def.full_name());
                 return Err(Error::invalid(message).with_sqlstate(sqlstate::NOT_NULL_VIOLATION));
             }
-            done[*place] = Some(array);
+            done[place] = Some(array);
         }
         let columns = done.into_iter().collect::<Option<Vec<_>>>().ok_or_else(|| Error::internal("a column was not filled"))?;
         // Dictionaries end here: the log and the tail carry plain texts.
         let plain = columns.iter().zip(fields).map(|(c, f)| fit(c, f.data_type())).collect::<Result<Vec<_>>>()?;
         Ok(RecordBatch::try_new_with_options(self.row_schema.clone(), plain, &options)?)
+    }
+
+    /// `rows` values of a column that is not brought. `done`: the columns that are there already.
+    fn filled(&self, fill: &Fill, place: usize, done: &[Option<ArrayRef>], rows: usize) -> Result<ArrayRef> {
+        let fields = self.row_schema.fields();
+        Ok(match fill {
+            Fill::Brought(_) => return Err(Error::internal("a column is brought and missing")),
+            Fill::Null => new_null_array(fields[place].data_type(), rows),
+            Fill::Zero(zero) => take(zero, &arrow::array::UInt32Array::from_value(0, rows), None)?,
+            Fill::Now => {
+                let now = self.now.0.div_euclid(1000) * 1000;
+                Arc::new(TimestampMicrosecondArray::from_value(now, rows).with_timezone("UTC"))
+            }
+            Fill::Value(value) => {
+                // Columns that are not there yet read as NULL: an expression over them was refused when it was defined.
+                let known: Vec<ArrayRef> =
+                    done.iter().zip(fields).map(|(c, f)| c.clone().unwrap_or_else(|| new_null_array(f.data_type(), rows))).collect();
+                let loose = fields.iter().map(|f| Arc::new(f.as_ref().clone().with_nullable(true))).collect::<Vec<_>>();
+                let options = RecordBatchOptions::new().with_row_count(Some(rows));
+                let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(loose)), known, &options)?;
+                self.fitted(&value.of(&batch)?, place)?
+            }
+        })
+    }
+
+    /// The default is computed for the rows that lack a value, and for no other.
+    fn mixed(&self, array: &ArrayRef, mixed: &Mixed, done: &[Option<ArrayRef>]) -> Result<ArrayRef> {
+        let lack = &mixed.missing;
+        let ty = self.row_schema.field(mixed.place).data_type();
+        let brought = fit(&self.fitted(&filter(array, &not(lack)?)?, mixed.place)?, ty)?;
+        let known = done.iter().map(|c| c.as_ref().map(|c| filter(c, lack)).transpose()).collect::<Result<Vec<_>, _>>()?;
+        let computed = fit(&self.filled(&mixed.default, mixed.place, &known, lack.true_count())?, ty)?;
+        let mut next = [0; 2];
+        let places: Vec<(usize, usize)> = (0..lack.len())
+            .map(|row| {
+                let source = usize::from(lack.value(row));
+                next[source] += 1;
+                (source, next[source] - 1)
+            })
+            .collect();
+        Ok(interleave(&[brought.as_ref(), computed.as_ref()], &places)?)
     }
 
     fn fitted(&self, array: &ArrayRef, place: usize) -> Result<ArrayRef> {

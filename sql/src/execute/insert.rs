@@ -25,7 +25,7 @@ pub(super) async fn run(session: &mut Session, insert: &Insert, params: &[Scalar
             }
             let columns = values::columns(&state, &target, rows, params)?;
             let mut ingest = Ingest::new(session, &state, target, cut.now)?;
-            ingest.push(&columns, rows.len()).await?;
+            ingest.push_some_defaults(&state, &columns, values::defaulted(rows), rows.len()).await?;
             ingest.finish().await?
         }
         InsertRows::Default => {

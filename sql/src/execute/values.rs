@@ -10,7 +10,7 @@ use crate::{
     types::{coerce, parse_text},
 };
 use arrow::{
-    array::{ArrayRef, new_empty_array},
+    array::{ArrayRef, BooleanArray, new_empty_array},
     datatypes::DataType,
 };
 use datafusion::{
@@ -21,7 +21,7 @@ use datafusion::{
 use ebb_storage::column_type::ColumnType;
 use std::borrow::Cow;
 
-/// One column per column of the target.
+/// One column per column of the target; where DEFAULT stands it says NULL, and so does [`defaulted`].
 pub(super) fn columns(state: &SessionState, target: &Target, rows: &[Vec<Expr>], params: &[ScalarValue]) -> Result<Vec<ArrayRef>> {
     let width = rows.first().map_or(0, Vec::len);
     if width != target.columns.len() {
@@ -29,6 +29,13 @@ pub(super) fn columns(state: &SessionState, target: &Target, rows: &[Vec<Expr>],
         return Err(Error::invalid(message).with_sqlstate(sqlstate::SYNTAX_ERROR));
     }
     (0..width).map(|i| column(state, target, i, rows, params)).collect()
+}
+
+/// For each column the rows that say DEFAULT, where some do.
+pub(super) fn defaulted(rows: &[Vec<Expr>]) -> Vec<Option<BooleanArray>> {
+    let says = |i: usize| move |row: &Vec<Expr>| row.get(i).is_some_and(is_default);
+    let of = |i| rows.iter().any(says(i)).then(|| BooleanArray::from(rows.iter().map(says(i)).collect::<Vec<bool>>()));
+    (0..rows.first().map_or(0, Vec::len)).map(of).collect()
 }
 
 fn column(state: &SessionState, target: &Target, i: usize, rows: &[Vec<Expr>], params: &[ScalarValue]) -> Result<ArrayRef> {
@@ -41,9 +48,6 @@ fn column(state: &SessionState, target: &Target, i: usize, rows: &[Vec<Expr>], p
     }
     let cell = |row: &Vec<Expr>| -> Result<ScalarValue> {
         let expr = row.get(i).ok_or_else(|| Error::internal("a row is too short"))?;
-        if is_default(expr) {
-            return Err(Error::unsupported("DEFAULT among values: leave the column out instead"));
-        }
         let value = match (expr, literal(expr, ty)) {
             (_, Some(text)) => {
                 let array = parse_text(std::iter::once(text.as_deref()), ty, field.name())?;
@@ -76,6 +80,9 @@ fn parameter(value: &Value, params: &[ScalarValue]) -> Result<ScalarValue> {
 
 /// A literal's text, `Some(None)` for NULL; `None` where the cell is no literal, or one whose text is not how the type is written.
 fn literal<'a>(cell: &'a Expr, ty: &ColumnType) -> Option<Option<Cow<'a, str>>> {
+    if is_default(cell) {
+        return Some(None);
+    }
     Some(Some(match cell {
         Expr::Value(v) => match &v.value {
             Value::Null => return Some(None),

@@ -2,17 +2,13 @@
 
 use super::table::StreamTable;
 use crate::{database::Shared, system};
-use arrow::array::RecordBatch;
 use async_trait::async_trait;
 use datafusion::{
     catalog::{CatalogProvider, SchemaProvider, TableProvider},
     error::{DataFusionError, Result},
 };
-use ebb_engine::ReadView;
-use ebb_storage::{
-    Timestamp,
-    ids::{SchemaVersion, StreamId},
-};
+use ebb_engine::{Pending, ReadView};
+use ebb_storage::{Timestamp, ids::StreamId};
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
@@ -27,8 +23,8 @@ pub const PUBLIC: &str = "public";
 #[derive(Clone)]
 pub(crate) struct Cut {
     pub view: ReadView,
-    /// Rows that the statement's own block has written.
-    pub own: Arc<HashMap<StreamId, Vec<(SchemaVersion, RecordBatch)>>>,
+    /// What the statement's own block has written.
+    pub own: Arc<HashMap<StreamId, Pending>>,
     pub now: Timestamp,
 }
 
@@ -110,7 +106,10 @@ impl SchemaProvider for ViewSchema {
             return Ok(Some(table?));
         }
         let Some(view) = self.cut.view.stream_named(&self.database, name) else { return Ok(None) };
-        let own = self.cut.own.get(&view.def.id).cloned().unwrap_or_default();
+        let (view, own) = match self.cut.own.get(&view.def.id) {
+            Some(own) => (self.cut.view.with_pending(view, own), own.rows.clone()),
+            None => (view, Vec::new()),
+        };
         Ok(Some(Arc::new(StreamTable::new(self.shared.clone(), view, own, self.hidden_columns, self.cut.now))))
     }
 

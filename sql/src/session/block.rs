@@ -4,9 +4,8 @@
 
 use super::Variables;
 use crate::{Error, Result, sqlstate};
-use arrow::array::RecordBatch;
-use ebb_engine::{Engine, ReadView, Transaction};
-use ebb_storage::ids::{SchemaVersion, StreamId};
+use ebb_engine::{Engine, Pending, ReadView, Transaction};
+use ebb_storage::ids::StreamId;
 use parking_lot::Mutex as SyncMutex;
 use std::{
     collections::HashMap,
@@ -29,8 +28,6 @@ pub(crate) struct Block {
     view: OnceLock<ReadView>,
     /// `None` once it was committed.
     pub transaction: Mutex<Option<Transaction>>,
-    /// Streams that were written, and under which columns.
-    pub written: Mutex<HashMap<StreamId, SchemaVersion>>,
     failed: AtomicBool,
     pub read_only: AtomicBool,
     /// Settings as they were before the block.
@@ -54,7 +51,6 @@ impl Block {
         Self {
             view: OnceLock::new(),
             transaction: Mutex::new(Some(engine.transaction())),
-            written: Mutex::new(HashMap::new()),
             failed: AtomicBool::new(false),
             read_only: AtomicBool::new(read_only),
             outer,
@@ -111,12 +107,9 @@ impl Block {
         self.view.get_or_init(|| engine.read()).clone()
     }
 
-    /// Rows that the block has inserted.
-    pub async fn own_rows(&self) -> HashMap<StreamId, Vec<(SchemaVersion, RecordBatch)>> {
-        let written = self.written.lock().await.clone();
-        let transaction = self.transaction.lock().await;
-        let Some(transaction) = transaction.as_ref() else { return HashMap::new() };
-        written.into_iter().map(|(id, version)| (id, transaction.pending(id).into_iter().map(|b| (version, b)).collect())).collect()
+    /// What the block has inserted.
+    pub async fn own_rows(&self) -> HashMap<StreamId, Pending> {
+        self.transaction.lock().await.as_ref().map(Transaction::pending).unwrap_or_default()
     }
 
     pub fn fail(&self) {

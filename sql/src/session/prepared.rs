@@ -3,7 +3,8 @@
 use super::Session;
 use crate::{
     Result,
-    execute::query,
+    bind::names,
+    execute::{ingest::Target, query},
     outcome::Prepared,
     statement::{Copy, Insert, InsertRows, Statement, Verb},
 };
@@ -31,6 +32,13 @@ pub(super) async fn prepare(session: &mut Session, statement: Statement, hints: 
             known = of_plan(&plan)?;
         }
         Verb::Insert(insert) if statement.parameters > 0 => known = of_insert(session, insert).await?,
+        // Names are looked up now, so that a client that only prepares hears of wrong ones.
+        Verb::Insert(Insert { into, columns, .. }) | Verb::Copy(Copy::From { into, columns, .. }) => {
+            Target::find(session, into, columns.as_deref())?;
+        }
+        Verb::Copy(Copy::To { from, .. }) => {
+            names::find(&session.shared.engine.manifest(), from, &session.database)?;
+        }
         Verb::Copy(Copy::QueryTo { query, .. }) if statement.parameters > 0 => known = of_plan(&query::plan(session, query).await?.0)?,
         verb => result = crate::execute::result_schema(session, verb).await?,
     }
@@ -100,7 +108,7 @@ fn number(id: &str) -> Option<usize> {
 
 /// A parameter that is a value of VALUES has its column's type.
 async fn of_insert(session: &mut Session, insert: &Insert) -> Result<HashMap<usize, FieldRef>> {
-    let target = crate::execute::ingest::Target::find(session, &insert.into, insert.columns.as_deref())?;
+    let target = Target::find(session, &insert.into, insert.columns.as_deref())?;
     let mut known = HashMap::new();
     match &insert.rows {
         InsertRows::Values { rows, .. } => {

@@ -2,8 +2,9 @@
 
 use super::{Refused, parse_text};
 use arrow::{
-    array::{Array, ArrayRef, AsArray, ListArray, MapArray, PrimitiveArray, StringArray, StringViewArray, StructArray},
-    compute::{CastOptions, cast, cast_with_options},
+    array::{Array, ArrayRef, AsArray, Int32Array, ListArray, MapArray, PrimitiveArray, StringArray, StringViewArray, StructArray},
+    buffer::{NullBuffer, OffsetBuffer},
+    compute::{CastOptions, cast, cast_with_options, take},
     datatypes::{DataType, Decimal128Type, TimeUnit, TimestampMicrosecondType, TimestampNanosecondType},
     util::display::{ArrayFormatter, FormatOptions},
 };
@@ -206,11 +207,47 @@ fn list(array: &ArrayRef, element: &ColumnType, nullable: bool, name: &str) -> R
         _ => array.clone(),
     };
     let lists = plain.as_list::<i32>();
-    let values = inner(lists.values(), element, nullable, name)?;
-    Ok(Arc::new(ListArray::new(field, lists.offsets().clone(), values, lists.nulls().cloned())))
+    let seen = Seen::of(lists.offsets(), lists.nulls(), lists.values().len());
+    let values = inner(&seen.take(lists.values(), name)?, element, nullable, name).map_err(|r| seen.in_its_row(r))?;
+    ListArray::try_new(field, seen.offsets, values, lists.nulls().cloned())
+        .map_or_else(|e| Err(Refused::value(0, name, "array", e)), |list| Ok(Arc::new(list) as ArrayRef))
 }
 
-/// Elements of lists and maps; their row is the element's.
+/// The elements that lists and maps are made of: neither those outside of a slice nor what lies under a NULL, which may be anything.
+struct Seen {
+    offsets: OffsetBuffer<i32>,
+    /// `None`: all.
+    elements: Option<Int32Array>,
+}
+
+impl Seen {
+    fn of(offsets: &OffsetBuffer<i32>, nulls: Option<&NullBuffer>, elements: usize) -> Self {
+        let ends = (offsets.first().copied().unwrap_or(0), offsets.last().map_or(0, |last| *last as usize));
+        let valid = |row: usize| nulls.is_none_or(|n| n.is_valid(row));
+        let rows = offsets.len().saturating_sub(1);
+        if ends == (0, elements) && (0..rows).all(|row| valid(row) || offsets[row] == offsets[row + 1]) {
+            return Self { offsets: offsets.clone(), elements: None };
+        }
+        let of = |row: usize| if valid(row) { offsets[row]..offsets[row + 1] } else { 0..0 };
+        let offsets = OffsetBuffer::from_lengths((0..rows).map(|row| of(row).len()));
+        Self { offsets, elements: Some((0..rows).flat_map(of).collect()) }
+    }
+
+    fn take(&self, values: &ArrayRef, name: &str) -> Result<ArrayRef, Refused> {
+        match &self.elements {
+            None => Ok(values.clone()),
+            Some(elements) => take(values, elements, None).map_err(|e| Refused::value(0, name, "element", e)),
+        }
+    }
+
+    /// An element's row as that of the list that it is in.
+    fn in_its_row(&self, refused: Refused) -> Refused {
+        let after = self.offsets.partition_point(|start| usize::try_from(*start).is_ok_and(|start| start <= refused.row));
+        Refused { row: after.saturating_sub(1), ..refused }
+    }
+}
+
+/// Elements of lists and maps.
 fn inner(values: &ArrayRef, ty: &ColumnType, nullable: bool, name: &str) -> Result<ArrayRef, Refused> {
     if !nullable && let Some(row) = (0..values.len()).find(|i| values.is_null(*i)) {
         return Err(Refused::null_inside(row, name));
@@ -226,10 +263,12 @@ fn map(array: &ArrayRef, key: &ColumnType, item: &ColumnType, nullable: bool, na
     };
     let DataType::Struct(fields) = field.data_type().clone() else { return Err(Refused::value(0, name, "map", "map")) };
     let maps: &MapArray = array.as_map();
-    let keys = inner(maps.keys(), key, false, name)?;
-    let values = inner(maps.values(), item, nullable, name)?;
-    let entries = StructArray::new(fields, vec![keys, values], None);
-    Ok(Arc::new(MapArray::new(field, maps.offsets().clone(), entries, maps.nulls().cloned(), sorted)))
+    let seen = Seen::of(maps.offsets(), maps.nulls(), maps.entries().len());
+    let of = |array: &ArrayRef, ty, nullable| inner(&seen.take(array, name)?, ty, nullable, name).map_err(|r| seen.in_its_row(r));
+    let (keys, values) = (of(maps.keys(), key, false)?, of(maps.values(), item, nullable)?);
+    let entries = StructArray::try_new(fields, vec![keys, values], None);
+    let made = entries.and_then(|entries| MapArray::try_new(field, seen.offsets.clone(), entries, maps.nulls().cloned(), sorted));
+    made.map_or_else(|e| Err(Refused::value(0, name, "map", e)), |map| Ok(Arc::new(map) as ArrayRef))
 }
 
 #[cfg(test)]

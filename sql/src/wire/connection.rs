@@ -9,6 +9,7 @@ use pgwire::{
 };
 use std::{collections::VecDeque, sync::Arc};
 use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
 
 pub struct Connection {
     pub session: Mutex<Session>,
@@ -19,6 +20,8 @@ pub struct Connection {
     pub told: SyncMutex<Vec<(&'static str, String)>>,
     /// Kept so that cancel requests find the connection as long as it lives.
     pub registered: SyncMutex<Option<super::cancel::Registered>>,
+    /// The client was told that it is not let in.
+    pub closed: CancellationToken,
 }
 
 pub struct Copying {
@@ -46,6 +49,7 @@ impl Connection {
             copy: Mutex::new(None),
             told: SyncMutex::default(),
             registered: SyncMutex::new(None),
+            closed: CancellationToken::new(),
         }
     }
 }

@@ -100,11 +100,14 @@ impl Shared {
             startup: Arc::new(Startup { connection: connection.clone(), registry: self.registry.clone(), keys: self.keys.clone() }),
             simple: Arc::new(Simple { connection: connection.clone() }),
             extended: Arc::new(Extended::new(connection.clone())),
-            copy: Arc::new(Copy { connection }),
+            copy: Arc::new(Copy { connection: connection.clone() }),
             registry: self.registry.clone(),
         };
-        // A connection that broke has nobody left to be told.
-        let _ = process_socket(socket, None, handlers).await;
+        tokio::select! {
+            // A connection that broke has nobody left to be told.
+            _ = process_socket(socket, None, handlers) => {}
+            () = connection.closed.cancelled() => {}
+        }
     }
 }
 

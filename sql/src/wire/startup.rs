@@ -2,18 +2,18 @@
 
 use super::{
     cancel::Registry,
-    connection::{Connection, REPORTED, error_info},
+    connection::{Connection, REPORTED, refused},
 };
 use crate::Error;
 use async_trait::async_trait;
-use futures::Sink;
+use futures::{Sink, SinkExt};
 use parking_lot::Mutex;
 use pgwire::{
     api::{
         ClientInfo, METADATA_DATABASE, PidSecretKeyGenerator, RandomPidSecretKeyGenerator,
         auth::{ServerParameterProvider, StartupHandler, finish_authentication, protocol_negotiation, save_startup_parameters_to_metadata},
     },
-    error::{PgWireError, PgWireResult},
+    error::{ErrorInfo, PgWireError, PgWireResult},
     messages::{PgWireBackendMessage, PgWireFrontendMessage},
 };
 use std::{collections::HashMap, fmt::Debug, sync::Arc};
@@ -63,9 +63,8 @@ impl Startup {
     }
 }
 
-#[async_trait]
-impl StartupHandler for Startup {
-    async fn on_startup<C>(&self, client: &mut C, message: PgWireFrontendMessage) -> PgWireResult<()>
+impl Startup {
+    async fn greet<C>(&self, client: &mut C, message: PgWireFrontendMessage) -> PgWireResult<()>
     where
         C: ClientInfo + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
         C::Error: Debug,
@@ -79,14 +78,26 @@ impl StartupHandler for Startup {
         let guard = self.registry.register(pid, &secret, self.connection.running.clone());
         *self.connection.registered.lock() = Some(guard);
         let parameters = client.metadata().clone();
-        match self.open(&parameters).await {
-            Ok(told) => finish_authentication(client, &Parameters(Mutex::new(Some(told)))).await,
-            Err(e) => {
-                // A fatal error is sent and the connection closed by the loop that called.
-                let mut info = error_info(&e);
-                info.severity = "FATAL".to_owned();
-                Err(PgWireError::UserError(Box::new(info)))
-            }
-        }
+        let told = self.open(&parameters).await.map_err(|e| refused(&e))?;
+        finish_authentication(client, &Parameters(Mutex::new(Some(told)))).await
+    }
+}
+
+#[async_trait]
+impl StartupHandler for Startup {
+    async fn on_startup<C>(&self, client: &mut C, message: PgWireFrontendMessage) -> PgWireResult<()>
+    where
+        C: ClientInfo + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        let Err(e) = self.greet(client, message).await else { return Ok(()) };
+        // Nothing follows an error here. The loop that called would say that it is ready.
+        let mut info = ErrorInfo::from(e);
+        info.severity = "FATAL".to_owned();
+        // A client that is gone by now needs no answer.
+        let _ = client.send(PgWireBackendMessage::ErrorResponse(info.into())).await.is_ok() && client.close().await.is_ok();
+        self.connection.closed.cancel();
+        Ok(())
     }
 }

@@ -142,6 +142,53 @@ fn nested_values_come_from_arrays_braces_and_json() {
 }
 
 #[test]
+fn only_elements_of_lists_that_are_there_count() {
+    let ty = || ColumnType::Array(Box::new(ColumnType::Int8), false);
+    let field = || Arc::new(arrow::datatypes::Field::new("item", DataType::Int64, true));
+    // Row 1 is NULL over elements that would not fit.
+    let elements = Int64Array::from(vec![Some(1), None, Some(1000), Some(2), Some(3)]);
+    let offsets = arrow::buffer::OffsetBuffer::new(vec![0, 1, 3, 5].into());
+    let nulls = arrow::buffer::NullBuffer::from(vec![true, false, true]);
+    let lists = ListArray::new(field(), offsets.clone(), Arc::new(elements.clone()), Some(nulls.clone()));
+    let out = to(ty(), lists).unwrap();
+    let out = out.as_list::<i32>();
+    assert_eq!(out.value(0).as_primitive::<Int8Type>().values(), &[1]);
+    assert!(out.is_null(1));
+    assert_eq!(out.value(2).as_primitive::<Int8Type>().values(), &[2, 3]);
+    // Nor do those outside of a slice.
+    let lists = ListArray::new(field(), offsets.clone(), Arc::new(elements.clone()), None);
+    for (from, len, sum) in [(0, 1, 1), (2, 1, 5)] {
+        let out = to(ty(), lists.slice(from, len)).unwrap();
+        let values = out.as_list::<i32>().value(0);
+        assert_eq!(values.as_primitive::<Int8Type>().values().iter().map(|v| i64::from(*v)).sum::<i64>(), sum);
+    }
+    // What is there is refused, with the row of its list.
+    let r = refused(ty(), lists.slice(1, 2));
+    assert_eq!((r.row, r.sqlstate), (0, "23502"));
+    let wide = ListArray::new(field(), vec_offsets(&[0, 1, 2]), Arc::new(Int64Array::from(vec![1, 1000])), None);
+    assert_eq!((refused(ty(), wide.clone()).row, refused(ty(), wide).sqlstate), (1, "22003"));
+    let fixed = FixedSizeListArray::new(field(), 2, Arc::new(Int64Array::from(vec![1, 2, 1000, 1000])), Some(vec![true, false].into()));
+    assert_eq!(to(ty(), fixed).unwrap().null_count(), 1);
+
+    let map_ty = ColumnType::Map(Box::new(ColumnType::String), Box::new(ColumnType::Int8), false);
+    let keys: ArrayRef = Arc::new(StringArray::from(vec!["a", "b", "c", "d", "e"]));
+    let fields = vec![
+        Arc::new(arrow::datatypes::Field::new("keys", DataType::Utf8, false)),
+        Arc::new(arrow::datatypes::Field::new("values", DataType::Int64, true)),
+    ];
+    let entries = StructArray::new(fields.into(), vec![keys, Arc::new(elements)], None);
+    let entry = Arc::new(arrow::datatypes::Field::new("entries", entries.data_type().clone(), false));
+    let maps = MapArray::new(entry, offsets, entries, Some(nulls), false);
+    let out = to(map_ty.clone(), maps.clone()).unwrap();
+    assert_eq!(out.as_map().value_length(2), 2);
+    assert_eq!(to(map_ty, maps.slice(2, 1)).unwrap().as_map().values().as_primitive::<Int8Type>().values(), &[2, 3]);
+}
+
+fn vec_offsets(ends: &[i32]) -> arrow::buffer::OffsetBuffer<i32> {
+    arrow::buffer::OffsetBuffer::new(ends.to_vec().into())
+}
+
+#[test]
 fn exact_types_and_dictionaries_pass_untouched() {
     let words: DictionaryArray<Int32Type> = ["x", "y"].into_iter().collect();
     assert!(matches!(to(ColumnType::String, words).unwrap().data_type(), DataType::Dictionary(..)));

@@ -20,6 +20,7 @@ pub mod ingest;
 pub mod inspect;
 pub mod limits;
 pub mod logs;
+pub mod nearest;
 pub mod observe;
 pub mod open;
 pub mod plan;

@@ -8,6 +8,7 @@ mod views;
 pub use table::{Default, Kind, SETTINGS, Scope, Setting};
 pub use views::{ServerSettings, StreamSettings};
 
+use crate::nearest;
 use ebb_storage::{Error, Result, stream_def::SettingValue};
 
 /// The setting of that name in that scope.
@@ -23,7 +24,7 @@ pub fn find(scope: Scope, name: &str) -> Result<&'static Setting> {
         return Err(Error::invalid(format!("'{name}' is a setting of {}, not of {}", other.scope, scope)));
     }
     let names = SETTINGS.iter().filter(|s| s.scope == scope).map(|s| s.name);
-    let near = nearest(&lower, names).map(|n| format!(": did you mean '{n}'?")).unwrap_or_default();
+    let near = nearest::nearest(&lower, names).map(|n| format!(": did you mean '{n}'?")).unwrap_or_default();
     Err(Error::invalid(format!("unknown {scope} setting '{name}'{near}")))
 }
 
@@ -34,28 +35,6 @@ pub fn find(scope: Scope, name: &str) -> Result<&'static Setting> {
 pub fn check(scope: Scope, name: &str, value: &SettingValue) -> Result<SettingValue> {
     let setting = find(scope, name)?;
     setting.accept(value)
-}
-
-/// The name that is fewest edits away, if it is near enough to be meant.
-pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let scored = names.map(|n| (distance(name, n), n)).min_by_key(|(d, n)| (*d, n.len()))?;
-    (scored.0 <= 2.max(name.len() / 3)).then_some(scored.1)
-}
-
-/// Levenshtein's edit distance.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, cb) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(ca != *cb);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

@@ -83,16 +83,20 @@ fn unreserved(mut token: TokenWithSpan) -> TokenWithSpan {
     token
 }
 
-/// Forms with a grammar of their own inside of each other. Where one fails, sqlparser reads it a second time as a plain call, so that
-/// each level of a wrong text doubles the work.
-const MAX_FORMS: usize = 8;
+/// How often sqlparser may read one piece of a text. It tries and goes back: a form with a grammar of its own is read again as a plain
+/// call where it fails, and what stands in brackets behind FROM or JOIN is read as a query first, then as a join, by each of the
+/// brackets that open there together. Inside of each other that multiplies.
+const MAX_READINGS: u32 = 256;
 
 /// What was counted at one level of brackets.
-#[derive(Default)]
 struct Level {
     case: bool,
-    /// How many brackets around it open such a form.
-    forms: usize,
+    /// How often it is read.
+    readings: u32,
+    /// The brackets that open together behind FROM or JOIN, this one the last of them; 0 for one elsewhere.
+    table_brackets: u32,
+    /// Behind FROM or JOIN, where a bracket or what follows a comma is a table.
+    tables: bool,
     operators: usize,
     /// BETWEEN has an AND of its own, which ends no chain of them.
     betweens: usize,
@@ -103,7 +107,30 @@ struct Level {
 impl Level {
     /// Where a new item or clause begins.
     fn cleared(&self) -> Self {
-        Self { case: self.case, forms: self.forms, unions: self.unions, ..Self::default() }
+        let Self { case, readings, table_brackets, tables, unions, .. } = *self;
+        Self { case, readings, table_brackets, tables, unions, ..Self::default() }
+    }
+
+    /// The level that a bracket opens behind `opener`.
+    fn inside(&self, opener: Option<&Token>) -> Self {
+        let table = match opener {
+            Some(Token::Word(word)) => word.quote_style.is_none() && matches!(word.keyword, Keyword::FROM | Keyword::JOIN),
+            Some(Token::Comma) => self.tables,
+            Some(Token::LParen) => self.table_brackets > 0,
+            _ => false,
+        };
+        let together = if matches!(opener, Some(Token::LParen)) { self.table_brackets } else { 0 };
+        let table_brackets = if table { together + 1 } else { 0 };
+        // Of the brackets that open together the first reads what is inside once, the second once more, and so on.
+        let around = self.readings / together.max(1);
+        let times = if table { table_brackets } else { 1 + u32::from(opener.is_some_and(is_form)) };
+        Self { readings: around.saturating_mul(times), table_brackets, tables: table, ..Self::default() }
+    }
+}
+
+impl Default for Level {
+    fn default() -> Self {
+        Self { case: false, readings: 1, table_brackets: 0, tables: false, operators: 0, betweens: 0, conditions: 0, unions: 0 }
     }
 }
 
@@ -116,15 +143,15 @@ fn check_depth(tokens: &[TokenWithSpan], text: &Text) -> Result<(), ParseError> 
         let opener = before.replace(&token.token);
         match &token.token {
             Token::LParen | Token::LBracket | Token::LBrace => {
-                let forms = level.forms + usize::from(opener.is_some_and(is_form));
-                levels.push(Level { forms, ..Level::default() });
+                let inside = level.inside(opener);
+                levels.push(inside);
             }
             Token::RParen | Token::RBracket | Token::RBrace => while levels.len() > 1 && levels.pop().is_some_and(|l| l.case) {},
             Token::Comma => *level = level.cleared(),
             Token::Word(word) if word.quote_style.is_none() => match word.keyword {
                 Keyword::CASE => {
-                    let forms = level.forms;
-                    levels.push(Level { case: true, forms, ..Level::default() });
+                    let readings = level.readings;
+                    levels.push(Level { case: true, readings, ..Level::default() });
                 }
                 Keyword::END if level.case => {
                     levels.pop();
@@ -132,7 +159,15 @@ fn check_depth(tokens: &[TokenWithSpan], text: &Text) -> Result<(), ParseError> 
                 Keyword::AND | Keyword::OR => (level.operators, level.conditions) = (0, level.conditions + 1),
                 Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT | Keyword::MINUS => level.unions += 1,
                 Keyword::BETWEEN => level.betweens += 1,
-                keyword if ends_chain(keyword) => *level = level.cleared(),
+                // A list of values in brackets is read as a query, then as a table.
+                Keyword::VALUES if opener == Some(&Token::LParen) && level.table_brackets > 0 => {
+                    *level = Level { readings: level.readings.saturating_mul(2), tables: false, ..level.cleared() };
+                }
+                Keyword::FROM => level.tables = true,
+                keyword if ends_chain(keyword) => {
+                    let tables = matches!(keyword, Keyword::JOIN | Keyword::ON | Keyword::USING) && level.tables;
+                    *level = Level { tables, ..level.cleared() };
+                }
                 keyword if is_infix(keyword) || word.value.eq_ignore_ascii_case("isnull") => level.operators += 1,
                 _ => {}
             },
@@ -142,10 +177,10 @@ fn check_depth(tokens: &[TokenWithSpan], text: &Text) -> Result<(), ParseError> 
         let Some(level) = levels.last() else { break };
         let message = if levels.len() > MAX_NESTING {
             format!("brackets are nested more than {MAX_NESTING} deep")
-        } else if level.forms > MAX_FORMS {
-            format!(
-                "CAST, EXTRACT, NOT (...) and their kin are nested more than {MAX_FORMS} deep: write x::type, or split the query with WITH"
-            )
+        } else if level.readings > MAX_READINGS {
+            "CAST, EXTRACT, NOT (...) and their kin, or brackets that begin with brackets behind FROM and JOIN, are nested too deeply: \
+             write x::type, or name the inner queries with WITH"
+                .to_owned()
         } else if level.operators.max(level.betweens) > MAX_CHAIN {
             format!("more than {MAX_CHAIN} operators in one chain: put parts of it in brackets")
         } else if level.conditions > MAX_CONDITIONS {

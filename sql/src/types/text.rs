@@ -136,7 +136,8 @@ fn bytes<'a>(texts: impl Iterator<Item = Option<&'a str>>, ty: &ColumnType, name
     Ok(Arc::new(out.finish()))
 }
 
-fn unhex(hex: &str) -> Option<Vec<u8>> {
+/// The bytes of hexadecimal digits, two each; blanks between are passed over.
+pub(crate) fn unhex(hex: &str) -> Option<Vec<u8>> {
     let digits: Option<Vec<u8>> = hex.chars().filter(|c| !c.is_ascii_whitespace()).map(|c| c.to_digit(16).map(|d| d as u8)).collect();
     let digits = digits.filter(|d| d.len() % 2 == 0)?;
     Some(digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect())

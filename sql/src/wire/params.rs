@@ -11,7 +11,7 @@ use super::{
     encode::{PG_EPOCH_DAYS, PG_EPOCH_MICROS},
     types::{arrow_of, element_of},
 };
-use crate::types::{of_arrow, parse_text};
+use crate::types::{of_arrow, parse_text, text::unhex};
 
 /// What went wrong, with its SQLSTATE.
 #[derive(Debug, PartialEq)]
@@ -96,12 +96,6 @@ fn from_text(n: usize, bytes: &[u8], pg: &Type) -> Result<ScalarValue, BadParame
             None => Ok(ScalarValue::Utf8(Some(text.to_owned()))),
         },
     }
-}
-
-fn unhex(hex: &str) -> Option<Vec<u8>> {
-    let digits: Option<Vec<u8>> = hex.chars().map(|c| c.to_digit(16).map(|d| d as u8)).collect();
-    let digits = digits.filter(|d| d.len() % 2 == 0)?;
-    Some(digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect())
 }
 
 fn from_binary(n: usize, bytes: &[u8], pg: &Type) -> Result<ScalarValue, BadParameter> {

@@ -162,6 +162,33 @@ fn forms_that_are_read_twice_nest_only_so_deep() {
         assert_eq!(wrong(&format!("SELECT {}1", form.repeat(9))).sqlstate, TOO_COMPLEX, "{form}");
     }
     assert!(parse(&format!("SELECT {}a{}", "CAST(".repeat(8), " AS int)".repeat(8))).is_ok());
+    // Brackets behind FROM that begin with brackets are read as a query, then as a join.
+    let nested = |open: &str, inner: &str, close: &str, n: usize| format!("SELECT * FROM {}{inner}{}", open.repeat(n), close.repeat(n));
+    let joined = |n| nested("((SELECT * FROM ", "s", ") a JOIN b ON true)", n);
+    assert!(parse(&joined(8)).is_ok());
+    assert_eq!(wrong(&joined(9)).sqlstate, TOO_COMPLEX);
+    for (open, close) in [
+        ("((SELECT * FROM ", ") a JOIN b ON true)"),
+        ("(((SELECT * FROM ", ") a JOIN b ON true) JOIN c ON true)"),
+        ("a, ((SELECT * FROM ", ") a CROSS JOIN b)"),
+        ("a JOIN ((SELECT * FROM ", ") a CROSS JOIN b) ON true"),
+        ("(VALUES (1, (SELECT x FROM ", ")))"),
+        ("(VALUES (CAST((SELECT x FROM ", ") AS int)))"),
+    ] {
+        for n in [30, 60] {
+            for text in [nested(open, "s", close, n), nested(open, "s", "", n), nested(open, "", "", n)] {
+                assert_eq!(wrong(&text).sqlstate, TOO_COMPLEX, "{text}");
+            }
+        }
+    }
+    // These are read once or a few times, however wrong they are.
+    for open in ["(SELECT * FROM ", "(", "(s JOIN ", "s JOIN (SELECT * FROM s, ", "(SELECT * FROM s WHERE a IN ", "f(", "f((SELECT * FROM "]
+    {
+        assert!(parse(&nested(open, "", "", 30)).is_err(), "{open}");
+        assert!(parse(&nested(open, "s", "", 30)).is_err(), "{open}");
+    }
+    assert!(parse(&nested("(", "s", " JOIN t ON true)", 60)).is_ok());
+    assert!(parse(&nested("(", "(SELECT 1) a", " JOIN t ON true)", 60)).is_ok());
     // Calls nest as deep as brackets do, in no time.
     assert!(parse(&format!("SELECT {}1{}", "f(".repeat(60), ")".repeat(60))).is_ok());
     assert!(parse(&format!("SELECT * FROM {}s{}", "(SELECT * FROM ".repeat(20), ") t".repeat(20))).is_ok());

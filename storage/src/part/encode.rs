@@ -9,7 +9,7 @@ use crate::{
     codec::{Codec, ColumnCodec},
     ids::ColumnId,
     part::{
-        dictionary,
+        dictionary::{self, write::Codebook},
         encoding::{self, Choice},
         reader::PartReader,
         stats::{Bound, ColumnStats},
@@ -108,6 +108,8 @@ pub struct PartEncoder<W: Write + Send> {
     file: Option<(SerializedFileWriter<Hashing<W>>, ArrowRowGroupWriterFactory)>,
     /// How each column is encoded, from when the file begins.
     choices: Vec<Choice>,
+    /// Of each column.
+    books: Vec<Codebook>,
     buffered: Vec<RecordBatch>,
     buffered_rows: usize,
     buffered_bytes: usize,
@@ -118,11 +120,13 @@ pub struct PartEncoder<W: Write + Send> {
 
 impl<W: Write + Send> PartEncoder<W> {
     pub fn new(sink: W, options: WriteOptions) -> Self {
+        let books = options.schema.fields().iter().map(|_| Codebook::default()).collect();
         Self {
             options,
             sink: Some(Hashing::new(sink)),
             file: None,
             choices: Vec::new(),
+            books,
             buffered: Vec::new(),
             buffered_rows: 0,
             buffered_bytes: 0,
@@ -175,7 +179,7 @@ impl<W: Write + Send> PartEncoder<W> {
             true => without_bounds(&self.options, &choices, self.row_groups.len(), writers)?,
             false => writers,
         };
-        let chunks = encode_columns(&self.options, &choices, &columns, writers, &batches)?;
+        let chunks = encode_columns(&self.options, &choices, &columns, (writers, &mut self.books), &batches)?;
         drop(batches);
         let mut group = file.next_row_group()?;
         for chunk in chunks {
@@ -367,6 +371,9 @@ pub(super) fn field_id(field: &Field) -> Option<ColumnId> {
     field.metadata().get(parquet::arrow::PARQUET_FIELD_ID_META_KEY)?.parse().ok().map(ColumnId)
 }
 
+/// A column's place, its first leaf's, the library's writers of its leaves, its codebook.
+type Job<'a> = (usize, usize, Vec<ArrowColumnWriter>, &'a mut Codebook);
+
 /// A column chunk in memory.
 enum ColumnChunk {
     Library(ArrowColumnChunk),
@@ -378,23 +385,23 @@ fn encode_columns(
     options: &WriteOptions,
     choices: &[Choice],
     leaf_columns: &[ColumnDescPtr],
-    writers: Vec<ArrowColumnWriter>,
+    (writers, books): (Vec<ArrowColumnWriter>, &mut [Codebook]),
     batches: &[RecordBatch],
 ) -> Result<Vec<ColumnChunk>> {
     // A nested column has several writers; they stay together.
     let mut writers = writers.into_iter();
-    let mut jobs: Vec<(usize, usize, Vec<ArrowColumnWriter>)> = Vec::with_capacity(options.schema.fields().len());
+    let mut jobs: Vec<Job<'_>> = Vec::with_capacity(options.schema.fields().len());
     let mut leaf = 0;
-    for (i, field) in options.schema.fields().iter().enumerate() {
+    for ((i, field), book) in options.schema.fields().iter().enumerate().zip(books) {
         let n = leaves(field.data_type());
-        jobs.push((i, leaf, writers.by_ref().take(n).collect()));
+        jobs.push((i, leaf, writers.by_ref().take(n).collect(), book));
         leaf += n;
     }
-    let encode = |(i, leaf, mut writers): (usize, usize, Vec<ArrowColumnWriter>)| -> Result<(usize, Vec<ColumnChunk>)> {
+    let encode = |(i, leaf, mut writers, book): Job<'_>| -> Result<(usize, Vec<ColumnChunk>)> {
         let field = options.schema.field(i);
         if let (Some(Choice::Dictionary | Choice::Unbounded), Some(column)) = (choices.get(i), leaf_columns.get(leaf)) {
             let arrays: Vec<ArrayRef> = batches.iter().map(|b| b.column(i).clone()).collect();
-            if let Some(chunk) = dictionary::write::encode(&coded_options(options, field, column), &arrays)? {
+            if let Some(chunk) = dictionary::write::encode(&coded_options(options, field, column), &arrays, book)? {
                 return Ok((i, vec![ColumnChunk::Coded(chunk)]));
             }
         }

@@ -42,6 +42,18 @@ fn batch(schema: &SchemaRef, rows: usize) -> RecordBatch {
     RecordBatch::try_new(schema.clone(), columns).unwrap()
 }
 
+fn options(schema: &SchemaRef, row_group_rows: usize) -> WriteOptions {
+    WriteOptions {
+        schema: schema.clone(),
+        codec: crate::codec::Codec::Lz4,
+        column_codecs: Default::default(),
+        sorted_by: vec![],
+        bloom: vec!["host".into()],
+        row_group_rows,
+        threads: 1,
+    }
+}
+
 async fn part(rows: usize) -> (PartReader, RecordBatch) {
     let list = DataType::List(Arc::new(Field::new_list_field(DataType::Int64, true)));
     let schema: SchemaRef = Arc::new(Schema::new(vec![
@@ -53,25 +65,21 @@ async fn part(rows: usize) -> (PartReader, RecordBatch) {
         tp_time_field(),
         tp_sn_field(),
     ]));
-    let options = WriteOptions {
-        schema: schema.clone(),
-        codec: crate::codec::Codec::Lz4,
-        column_codecs: Default::default(),
-        sorted_by: vec![],
-        bloom: vec!["host".into()],
-        row_group_rows: 70_000,
-        threads: 1,
-    };
+    let options = options(&schema, 70_000);
+    let rows = batch(&schema, rows);
+    (written(options, std::slice::from_ref(&rows)).await, rows)
+}
+
+async fn written(options: WriteOptions, batches: &[RecordBatch]) -> PartReader {
     let file = Shared::default();
     let mut encoder = PartEncoder::new(file.clone(), options);
-    let rows = batch(&schema, rows);
-    encoder.push(&rows).unwrap();
+    batches.iter().for_each(|b| encoder.push(b).unwrap());
     encoder.finish().unwrap();
     let file = file.0.lock().clone();
     let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
     let key = Path::from("p.parquet");
     store.put(&key, file.into()).await.unwrap();
-    (PartReader::open(&store, &key).await.unwrap(), rows)
+    PartReader::open(&store, &key).await.unwrap()
 }
 
 #[tokio::test]
@@ -87,6 +95,13 @@ async fn coded_rows_are_the_rows_and_can_be_written_again() {
     // Batches of a row group share its dictionaries.
     let dictionary = |b: &RecordBatch| b.column(0).as_any_dictionary().values().clone();
     assert!(Arc::ptr_eq(&dictionary(&coded[0]), &dictionary(&coded[1])));
+    // Written again, coded rows and values by turns, in row groups of another size.
+    let mixed: Vec<RecordBatch> =
+        coded.iter().zip(&values).enumerate().map(|(i, (c, v))| if i % 3 == 2 { v.clone() } else { c.clone() }).collect();
+    let again = written(options(&rows.schema(), 7_000), &mixed).await;
+    assert_eq!(again.row_groups(), 15);
+    let back: Vec<RecordBatch> = again.read(&ReadOptions::default()).unwrap().map(Result::unwrap).collect();
+    assert_eq!(arrow::compute::concat_batches(&rows.schema(), &back).unwrap().columns(), rows.columns());
     // One row group alone.
     assert_eq!(CodedRows::new(&reader, [1], 10_000).map(|b| b.unwrap().num_rows()).sum::<usize>(), 30_000);
 }

@@ -169,7 +169,7 @@ fn file(t: &DataType, nullable: bool, ours: Option<&[ArrayRef]>, whole: &ArrayRe
                 page_rows: PAGE_ROWS,
                 dictionary_bytes: 1 << 20,
             };
-            let chunk = write::encode(&options, arrays).unwrap().expect("a column that is handled here");
+            let chunk = write::encode(&options, arrays, &mut write::Codebook::default()).unwrap().expect("a column that is handled here");
             let mut group = file.next_row_group().unwrap();
             group.append_column(&chunk.bytes, chunk.close).unwrap();
             group.close().unwrap();
@@ -209,16 +209,20 @@ fn what_is_not_handled_here_is_left_to_the_library() {
     let texts = |f: fn(i32) -> String| Arc::new(StringViewArray::from_iter_values((0..100).map(f))) as ArrayRef;
     let short = texts(|i| i.to_string());
     assert!(
-        write::encode(&options(Codec::Zstd(3), 1 << 20), std::slice::from_ref(&short))
+        write::encode(&options(Codec::Zstd(3), 1 << 20), std::slice::from_ref(&short), &mut write::Codebook::default())
             .unwrap()
             .is_some_and(|c| c.close.bloom_filter.is_some())
     );
     // A dictionary that grew too large, a rare codec, texts too long for exact bounds, a type that is not flat.
-    assert!(write::encode(&options(Codec::Lz4, 100), std::slice::from_ref(&short)).unwrap().is_none());
-    assert!(write::encode(&options(Codec::Gzip(6), 1 << 20), &[short]).unwrap().is_none());
-    assert!(write::encode(&options(Codec::Lz4, 1 << 20), &[texts(|i| "x".repeat(i as usize))]).unwrap().is_none());
+    assert!(write::encode(&options(Codec::Lz4, 100), std::slice::from_ref(&short), &mut write::Codebook::default()).unwrap().is_none());
+    assert!(write::encode(&options(Codec::Gzip(6), 1 << 20), &[short], &mut write::Codebook::default()).unwrap().is_none());
+    assert!(
+        write::encode(&options(Codec::Lz4, 1 << 20), &[texts(|i| "x".repeat(i as usize))], &mut write::Codebook::default())
+            .unwrap()
+            .is_none()
+    );
     let list: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>([Some([Some(1)])]));
-    assert!(write::encode(&options(Codec::Lz4, 1 << 20), &[list]).unwrap().is_none());
+    assert!(write::encode(&options(Codec::Lz4, 1 << 20), &[list], &mut write::Codebook::default()).unwrap().is_none());
     assert_eq!(Kind::of(&DataType::Boolean), None);
 }
 

@@ -28,7 +28,10 @@ use parquet::{
     },
     schema::types::ColumnDescPtr,
 };
-use std::collections::{HashMap, hash_map::Entry};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, hash_map::Entry},
+};
 
 /// What a chunk is written with.
 pub struct Options {
@@ -47,8 +50,9 @@ pub struct Chunk {
     pub close: ColumnCloseResult,
 }
 
-/// The chunk of `arrays`, one after another; they may be plain, views or dictionaries. `None` where it is not for this module.
-pub fn encode(options: &Options, arrays: &[ArrayRef]) -> Result<Option<Chunk>> {
+/// The chunk of `arrays`, one after another; they may be plain, views or dictionaries. `None` where it is not for this module. `book` is
+/// the column's from chunk to chunk.
+pub fn encode(options: &Options, arrays: &[ArrayRef], book: &mut Codebook) -> Result<Option<Chunk>> {
     let column = &options.column;
     let kind = arrays.first().and_then(|a| Kind::of(a.data_type()));
     let Some(kind) = kind.filter(|k| k.physical() == column.physical_type()) else { return Ok(None) };
@@ -57,7 +61,7 @@ pub fn encode(options: &Options, arrays: &[ArrayRef]) -> Result<Option<Chunk>> {
         return Ok(None);
     }
     let Some(mut compressor) = Compressor::of(options.codec) else { return Ok(None) };
-    let Some(coded) = Coded::of(arrays, kind, nulls, options.dictionary_bytes)? else { return Ok(None) };
+    let Some(coded) = Coded::of(arrays, kind, nulls, options.dictionary_bytes, book)? else { return Ok(None) };
     let Some(dictionary) = coded.dictionary.plain(kind) else { return Ok(None) };
     let entries = coded.dictionary.len();
     let orders = coded.dictionary.orders(kind);
@@ -144,78 +148,44 @@ pub fn encode(options: &Options, arrays: &[ArrayRef]) -> Result<Option<Chunk>> {
     Ok(Some(Chunk { bytes, close }))
 }
 
-/// Values as numbers of a dictionary.
-struct Coded {
-    rows: usize,
-    /// Of the rows that have a value.
-    numbers: Vec<u32>,
-    /// 1 for a row with a value, 0 for NULL; `None` where no row is NULL.
-    present: Option<Vec<u32>>,
-    dictionary: Dictionary,
+/// All values of a column that its chunks have had so far, numbered: what is known of a source's dictionary need not be looked up again
+/// for the next chunk.
+#[derive(Default)]
+pub struct Codebook {
+    values: Option<Values>,
+    /// What is known of sources' dictionaries, by where their values lie.
+    tables: HashMap<usize, Table>,
+    chunk: u64,
 }
 
-enum Dictionary {
+/// A codebook with values of more bytes begins anew.
+const CODEBOOK_BYTES: usize = 32 << 20;
+
+enum Values {
     Numbers(Numbers),
     Texts(Texts),
 }
 
-impl Coded {
-    /// `None` where the dictionary grows beyond `limit` bytes.
-    fn of(arrays: &[ArrayRef], kind: Kind, nulls: bool, limit: usize) -> Result<Option<Self>> {
-        let rows = arrays.iter().map(|a| a.len()).sum();
-        let dictionary = match kind {
-            Kind::Text => Dictionary::Texts(Texts::new()),
-            _ => Dictionary::Numbers(Numbers::new()),
-        };
-        let mut coded = Self { rows, numbers: Vec::with_capacity(rows), present: nulls.then(|| Vec::with_capacity(rows)), dictionary };
-        // Slices of one dictionary are translated with one table, by where its values lie.
-        let mut tables: HashMap<*const u8, Table> = HashMap::new();
-        for array in arrays {
-            if let Some(present) = &mut coded.present {
-                match array.nulls() {
-                    Some(n) => present.extend(n.iter().map(u32::from)),
-                    None => present.extend(std::iter::repeat_n(1, array.len())),
-                }
-            }
-            match array.as_any_dictionary_opt() {
-                Some(dictionary) => {
-                    let values = dictionary.values();
-                    if values.null_count() > 0 {
-                        return Ok(None);
-                    }
-                    let table = match tables.entry(std::sync::Arc::as_ptr(values).cast()) {
-                        Entry::Occupied(known) => known.into_mut(),
-                        Entry::Vacant(new) => new.insert(Table::of(values, kind)?),
-                    };
-                    table.translate(dictionary.keys().as_primitive(), &mut coded.dictionary, &mut coded.numbers)?;
-                }
-                None => match &mut coded.dictionary {
-                    Dictionary::Texts(texts) => push_texts(array, texts, &mut coded.numbers)?,
-                    Dictionary::Numbers(numbers) => {
-                        let out = &mut coded.numbers;
-                        each_bits(array, kind, |bits| out.push(numbers.number(bits)))?;
-                    }
-                },
-            }
-            let bytes = match &coded.dictionary {
-                Dictionary::Numbers(n) => n.values.len() * kind.width(),
-                Dictionary::Texts(t) => t.bytes() + 4 * t.len(),
-            };
-            if bytes > limit {
-                return Ok(None);
-            }
+impl Values {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Numbers(n) => n.values.len() * 8,
+            Self::Texts(t) => t.bytes() + 8 * t.len(),
         }
-        Ok(Some(coded))
     }
 }
 
-/// A source's dictionary, and what its values are numbered here: not yet, until a row has them.
+/// A source's dictionary, and what its values are numbered in the codebook: not yet, until a row has them.
 struct Table {
-    values: Values,
+    source: Source,
     numbers: Vec<u32>,
+    /// The chunk that last used it.
+    used: u64,
+    /// Keeps the place of the values taken.
+    _values: ArrayRef,
 }
 
-enum Values {
+enum Source {
     Bits(Vec<u64>),
     Views(StringViewArray),
     Strings(StringArray),
@@ -225,29 +195,29 @@ const UNKNOWN: u32 = u32::MAX;
 
 impl Table {
     fn of(values: &ArrayRef, kind: Kind) -> Result<Self> {
-        let numbers = vec![UNKNOWN; values.len()];
-        let values = match (values.as_string_view_opt(), values.as_string_opt::<i32>()) {
-            (Some(views), _) => Values::Views(views.clone()),
-            (_, Some(strings)) => Values::Strings(strings.clone()),
+        let source = match (values.as_string_view_opt(), values.as_string_opt::<i32>()) {
+            (Some(views), _) => Source::Views(views.clone()),
+            (_, Some(strings)) => Source::Strings(strings.clone()),
             _ => {
                 let mut bits = Vec::with_capacity(values.len());
                 each_bits(values, kind, |b| bits.push(b))?;
-                Values::Bits(bits)
+                Source::Bits(bits)
             }
         };
-        Ok(Self { values, numbers })
+        Ok(Self { source, numbers: vec![UNKNOWN; values.len()], used: 0, _values: values.clone() })
     }
 
-    fn translate(&mut self, keys: &PrimitiveArray<Int32Type>, to: &mut Dictionary, out: &mut Vec<u32>) -> Result<()> {
+    /// The codebook's number of each row's value.
+    fn translate(&mut self, keys: &PrimitiveArray<Int32Type>, to: &mut Values, mut take: impl FnMut(u32)) -> Result<()> {
         let mut strays = false;
         let mut number = |key: i32| match self.numbers.get_mut(key as usize) {
             Some(known) if *known != UNKNOWN => *known,
             Some(unknown) => {
                 let key = key as usize;
-                *unknown = match (&self.values, &mut *to) {
-                    (Values::Bits(bits), Dictionary::Numbers(numbers)) => numbers.number(bits[key]),
-                    (Values::Views(texts), Dictionary::Texts(to)) => to.number(texts.value(key).as_bytes()),
-                    (Values::Strings(texts), Dictionary::Texts(to)) => to.number(texts.value(key).as_bytes()),
+                *unknown = match (&self.source, &mut *to) {
+                    (Source::Bits(bits), Values::Numbers(numbers)) => numbers.number(bits[key]),
+                    (Source::Views(texts), Values::Texts(to)) => to.number(texts.value(key).as_bytes()),
+                    (Source::Strings(texts), Values::Texts(to)) => to.number(texts.value(key).as_bytes()),
                     _ => 0,
                 };
                 *unknown
@@ -258,8 +228,8 @@ impl Table {
             }
         };
         match keys.nulls() {
-            None => out.extend(keys.values().iter().map(|k| number(*k))),
-            Some(nulls) => out.extend(nulls.valid_indices().map(|i| number(keys.value(i)))),
+            None => keys.values().iter().for_each(|k| take(number(*k))),
+            Some(nulls) => nulls.valid_indices().for_each(|i| take(number(keys.value(i)))),
         }
         match strays {
             false => Ok(()),
@@ -268,7 +238,102 @@ impl Table {
     }
 }
 
-fn push_texts(array: &ArrayRef, texts: &mut Texts, out: &mut Vec<u32>) -> Result<()> {
+/// Values as numbers of the chunk's dictionary.
+struct Coded<'a> {
+    rows: usize,
+    /// Of the rows that have a value.
+    numbers: Vec<u32>,
+    /// 1 for a row with a value, 0 for NULL; `None` where no row is NULL.
+    present: Option<Vec<u32>>,
+    dictionary: Dictionary<'a>,
+}
+
+/// The codebook's values that the chunk has, in the order of their first appearance.
+struct Dictionary<'a> {
+    of: &'a Values,
+    members: Vec<u32>,
+}
+
+/// Numbers within a chunk for numbers within the codebook.
+struct Members {
+    known: Vec<u32>,
+    members: Vec<u32>,
+}
+
+impl Members {
+    #[inline]
+    fn number(&mut self, of_book: u32) -> u32 {
+        let at = of_book as usize;
+        if at >= self.known.len() {
+            self.known.resize((at + 1).next_power_of_two(), UNKNOWN);
+        }
+        if self.known[at] == UNKNOWN {
+            self.known[at] = self.members.len() as u32;
+            self.members.push(of_book);
+        }
+        self.known[at]
+    }
+}
+
+impl<'a> Coded<'a> {
+    /// `None` where the dictionary grows beyond `limit` bytes.
+    fn of(arrays: &[ArrayRef], kind: Kind, nulls: bool, limit: usize, book: &'a mut Codebook) -> Result<Option<Self>> {
+        let rows = arrays.iter().map(|a| a.len()).sum();
+        if book.values.as_ref().is_some_and(|v| v.bytes() > CODEBOOK_BYTES) {
+            *book = Codebook::default();
+        }
+        book.chunk += 1;
+        let chunk = book.chunk;
+        let (values, tables) = (&mut book.values, &mut book.tables);
+        let values = values.get_or_insert_with(|| match kind {
+            Kind::Text => Values::Texts(Texts::new()),
+            _ => Values::Numbers(Numbers::new()),
+        });
+        let mut members = Members { known: Vec::new(), members: Vec::new() };
+        let (mut numbers, mut text_bytes) = (Vec::with_capacity(rows), 0);
+        let mut present = nulls.then(|| Vec::with_capacity(rows));
+        for array in arrays {
+            if let Some(present) = &mut present {
+                match array.nulls() {
+                    Some(n) => present.extend(n.iter().map(u32::from)),
+                    None => present.extend(std::iter::repeat_n(1, array.len())),
+                }
+            }
+            let before = members.members.len();
+            match array.as_any_dictionary_opt() {
+                Some(dictionary) => {
+                    let source = dictionary.values();
+                    if source.null_count() > 0 {
+                        return Ok(None);
+                    }
+                    // Slices of one dictionary are translated with one table.
+                    let table = match tables.entry(std::sync::Arc::as_ptr(source).cast::<u8>() as usize) {
+                        Entry::Occupied(known) => known.into_mut(),
+                        Entry::Vacant(new) => new.insert(Table::of(source, kind)?),
+                    };
+                    table.used = chunk;
+                    table.translate(dictionary.keys().as_primitive(), values, |n| numbers.push(members.number(n)))?;
+                }
+                None => match &mut *values {
+                    Values::Texts(texts) => each_text(array, texts, |n| numbers.push(members.number(n)))?,
+                    Values::Numbers(known) => each_bits(array, kind, |bits| numbers.push(members.number(known.number(bits))))?,
+                },
+            }
+            if let Values::Texts(texts) = &*values {
+                text_bytes += members.members[before..].iter().map(|m| texts.get(*m as usize).len() + 4).sum::<usize>();
+            }
+            let bytes = if kind == Kind::Text { text_bytes } else { members.members.len() * kind.width() };
+            if bytes > limit {
+                return Ok(None);
+            }
+        }
+        tables.retain(|_, t| t.used == chunk);
+        Ok(Some(Self { rows, numbers, present, dictionary: Dictionary { of: values, members: members.members } }))
+    }
+}
+
+/// The number of each text that is not NULL.
+fn each_text(array: &ArrayRef, texts: &mut Texts, mut take: impl FnMut(u32)) -> Result<()> {
     if let Some(array) = array.as_string_view_opt() {
         // Equal views of one array are equal texts: a run is looked up once.
         let mut last: Option<(u128, u32)> = None;
@@ -281,12 +346,12 @@ fn push_texts(array: &ArrayRef, texts: &mut Texts, out: &mut Vec<u32>) -> Result
                 _ => texts.number(array.value(i).as_bytes()),
             };
             last = Some((*view, number));
-            out.push(number);
+            take(number);
         }
         return Ok(());
     }
     let array = array.as_string_opt::<i32>().ok_or_else(|| Error::internal("a text column of another type"))?;
-    out.extend((0..array.len()).filter(|i| array.is_valid(*i)).map(|i| texts.number(array.value(i).as_bytes())));
+    (0..array.len()).filter(|i| array.is_valid(*i)).for_each(|i| take(texts.number(array.value(i).as_bytes())));
     Ok(())
 }
 
@@ -343,40 +408,34 @@ fn order(bits: u64, kind: Kind) -> u64 {
     }
 }
 
-impl Dictionary {
+impl Dictionary<'_> {
     fn len(&self) -> usize {
-        match self {
-            Self::Numbers(n) => n.values.len(),
-            Self::Texts(t) => t.len(),
-        }
+        self.members.len()
     }
 
     /// The dictionary page's values. `None` with a text too long for exact bounds.
     fn plain(&self, kind: Kind) -> Option<Vec<u8>> {
         let mut out = Vec::new();
-        match self {
-            Self::Numbers(n) if kind.width() == 4 => n.values.iter().for_each(|v| out.extend_from_slice(&(*v as u32).to_le_bytes())),
-            Self::Numbers(n) => n.values.iter().for_each(|v| out.extend_from_slice(&v.to_le_bytes())),
-            Self::Texts(t) => {
-                for text in (0..t.len()).map(|i| t.get(i)) {
-                    if text.len() > TEXT_BYTES_MAX {
-                        return None;
-                    }
-                    out.extend_from_slice(&(text.len() as u32).to_le_bytes());
-                    out.extend_from_slice(text);
+        for number in 0..self.len() as u32 {
+            let value = self.bytes(number, kind);
+            if kind == Kind::Text {
+                if value.len() > TEXT_BYTES_MAX {
+                    return None;
                 }
+                out.extend_from_slice(&(value.len() as u32).to_le_bytes());
             }
+            out.extend_from_slice(value.as_ref());
         }
         Some(out)
     }
 
     fn orders(&self, kind: Kind) -> Vec<u64> {
-        match self {
-            Self::Numbers(n) => n.values.iter().map(|v| order(*v, kind)).collect(),
-            Self::Texts(t) => {
-                let mut sorted: Vec<usize> = (0..t.len()).collect();
-                sorted.sort_unstable_by_key(|i| t.get(*i));
-                let mut orders = vec![0; t.len()];
+        match self.of {
+            Values::Numbers(n) => self.members.iter().map(|m| order(n.values[*m as usize], kind)).collect(),
+            Values::Texts(t) => {
+                let mut sorted: Vec<usize> = (0..self.len()).collect();
+                sorted.sort_unstable_by_key(|i| t.get(self.members[*i] as usize));
+                let mut orders = vec![0; self.len()];
                 for (rank, i) in sorted.into_iter().enumerate() {
                     orders[i] = rank as u64;
                 }
@@ -385,26 +444,30 @@ impl Dictionary {
         }
     }
 
-    /// A value as Parquet's statistics write it.
-    fn bytes(&self, number: u32, kind: Kind) -> Vec<u8> {
-        match self {
-            Self::Numbers(n) => n.values[number as usize].to_le_bytes()[..kind.width()].to_vec(),
-            Self::Texts(t) => t.get(number as usize).to_vec(),
+    /// A value as Parquet writes it, a text without its length.
+    fn bytes(&self, number: u32, kind: Kind) -> Cow<'_, [u8]> {
+        let member = self.members[number as usize] as usize;
+        match self.of {
+            Values::Numbers(n) => n.values[member].to_le_bytes()[..kind.width()].to_vec().into(),
+            Values::Texts(t) => t.get(member).into(),
         }
     }
 
     /// Of the texts that `numbers` stand for; `None` for what is no text.
     fn text_bytes(&self, numbers: &[u32]) -> Option<i64> {
-        match self {
-            Self::Numbers(_) => None,
-            Self::Texts(t) => Some(numbers.iter().map(|n| t.get(*n as usize).len() as i64).sum()),
+        match self.of {
+            Values::Numbers(_) => None,
+            Values::Texts(t) => {
+                let lengths: Vec<i64> = self.members.iter().map(|m| t.get(*m as usize).len() as i64).collect();
+                Some(numbers.iter().map(|n| lengths[*n as usize]).sum())
+            }
         }
     }
 
     fn bloom(&self, fpp: f64) -> Result<Option<Sbbf>> {
-        let Self::Texts(t) = self else { return Ok(None) };
-        let mut filter = Sbbf::new_with_ndv_fpp(t.len().max(1) as u64, fpp)?;
-        (0..t.len()).for_each(|i| filter.insert(t.get(i)));
+        let Values::Texts(t) = self.of else { return Ok(None) };
+        let mut filter = Sbbf::new_with_ndv_fpp(self.len().max(1) as u64, fpp)?;
+        self.members.iter().for_each(|m| filter.insert(t.get(*m as usize)));
         Ok(Some(filter))
     }
 }
@@ -444,7 +507,7 @@ impl PageIndex {
         rows: usize,
         nulls: usize,
         numbers: &[u32],
-        (orders, dictionary): (&[u64], &Dictionary),
+        (orders, dictionary): (&[u64], &Dictionary<'_>),
         text_bytes: Option<i64>,
     ) {
         self.offsets.append_offset_and_size(offset as i64, i32::try_from(bytes).unwrap_or(i32::MAX));
@@ -486,8 +549,8 @@ impl PageIndex {
     }
 
     /// A bound's bytes. A zero is the lesser one as a minimum and the greater one as a maximum, since both compare equal.
-    fn bound(&self, dictionary: &Dictionary, number: u32, min: bool) -> Vec<u8> {
-        let bytes = dictionary.bytes(number, self.kind);
+    fn bound(&self, dictionary: &Dictionary<'_>, number: u32, min: bool) -> Vec<u8> {
+        let bytes = dictionary.bytes(number, self.kind).into_owned();
         match self.kind {
             Kind::Float64 if f64::from_le_bytes(bytes.as_slice().try_into().unwrap_or_default()) == 0.0 => {
                 (if min { -0.0f64 } else { 0.0 }).to_le_bytes().to_vec()
@@ -499,7 +562,7 @@ impl PageIndex {
         }
     }
 
-    fn statistics(&self, dictionary: &Dictionary, nulls: usize) -> Statistics {
+    fn statistics(&self, dictionary: &Dictionary<'_>, nulls: usize) -> Statistics {
         let bounds = self
             .bounds
             .filter(|_| !self.unbounded)

@@ -41,6 +41,7 @@ struct Args {
 }
 
 fn main() {
+    ebb::cli::allocator::keep_pages_for_a_while();
     let args = Args::parse();
     std::fs::create_dir_all(&args.dir).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();

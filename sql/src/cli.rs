@@ -3,6 +3,7 @@
 //! `run` opens and answers, `serve` listens, `shell` reads lines, `script` runs statements and prints, `import` loads files, `quickstart`
 //! shows it all on real data. Answers go to standard output, everything else to standard error.
 
+pub mod allocator;
 mod args;
 mod check;
 mod import;
@@ -28,6 +29,7 @@ const USAGE: u8 = 2;
 
 /// Runs the program.
 pub fn main() -> ExitCode {
+    allocator::keep_pages_for_a_while();
     let args = Args::parse();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,

@@ -8,7 +8,7 @@
 //!
 //! Whichever runs first makes `DIR/cpu_ROWS.parquet`; the other reads it. Each query runs four times and the best counts. Two threads work.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, clippy::print_stdout, reason = "a bench stops at the first thing that is wrong")]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a bench stops at the first thing that is wrong")]
 
 mod copying;
 mod inserts;

@@ -19,6 +19,8 @@ mod transaction;
 mod values;
 mod variable;
 
+pub(crate) use transaction::{begin_implicit, commit_block, roll_back};
+
 use crate::{
     Error, Outcome, Prepared, Result, Session, sqlstate,
     statement::{Copy, Show, Verb},
@@ -100,7 +102,7 @@ pub(crate) async fn result_schema(session: &mut Session, verb: &Verb) -> Result<
     })
 }
 
-fn outside_blocks(verb: &Verb) -> Option<&'static str> {
+pub(crate) fn outside_blocks(verb: &Verb) -> Option<&'static str> {
     Some(match verb {
         Verb::CreateStream(_) => "CREATE STREAM",
         Verb::AlterStream(_) => "ALTER STREAM",

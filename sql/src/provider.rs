@@ -15,6 +15,6 @@ mod table;
 mod tail_source;
 
 pub(crate) use catalog::{CATALOG, Cut, ViewCatalog};
-pub(crate) use files::{FileCache, store_url};
+pub(crate) use files::{FileCache, naming_damage, store_url};
 pub(crate) use stats::scalar as bound_value;
 pub use table::StreamTable;

@@ -17,7 +17,7 @@ use crate::{
     database::Shared,
     execute,
     outcome::{Notice, Outcome, Prepared},
-    statement::Statement,
+    statement::{Discard, Statement, Verb},
 };
 use arrow::datatypes::DataType;
 pub(crate) use block::Block;
@@ -81,13 +81,27 @@ impl Session {
         self.note_failure(done).map(|outcome| limit.over(outcome, self.block.clone()))
     }
 
-    /// Runs the statements of a text one after the other, without parameters.
+    /// Runs the statements of a text one after the other, without parameters. Several are one transaction, as [`Self::join`] says.
     pub async fn run(&mut self, sql: &str) -> Result<Vec<Outcome>> {
-        let mut outcomes = Vec::new();
-        for statement in self.parse(sql)? {
+        let done = self.run_all(sql).await;
+        if done.is_err() {
+            self.give_up();
+        }
+        done
+    }
+
+    async fn run_all(&mut self, sql: &str) -> Result<Vec<Outcome>> {
+        let statements = self.parse(sql)?;
+        let several = statements.len() > 1;
+        let mut outcomes = Vec::with_capacity(statements.len());
+        for statement in statements {
+            if several {
+                self.join(&statement.verb).await?;
+            }
             let prepared = self.prepare(statement, &[]).await?;
             outcomes.push(self.execute(&prepared, Vec::new(), CancellationToken::new()).await?);
         }
+        self.end_implicit().await?;
         Ok(outcomes)
     }
 
@@ -98,6 +112,51 @@ impl Session {
             block.fail();
         }
         done
+    }
+
+    /// Before a statement that is one of several of a message, or of what a client sent before a Sync: all of them are one transaction,
+    /// which ends before a statement that cannot be in one.
+    ///
+    /// # Errors
+    /// What the commit says of the statements before.
+    pub async fn join(&mut self, verb: &Verb) -> Result<()> {
+        let ends = execute::outside_blocks(verb).is_some() || matches!(verb, Verb::Discard(Discard::All));
+        let own = matches!(
+            verb,
+            Verb::Begin(_) | Verb::Commit | Verb::Rollback | Verb::Savepoint(_) | Verb::ReleaseSavepoint(_) | Verb::RollbackTo(_)
+        );
+        if ends {
+            return self.end_implicit().await;
+        }
+        if self.block.is_none() && !own {
+            execute::begin_implicit(self);
+        }
+        Ok(())
+    }
+
+    /// Whether statements were joined and their transaction is to be ended.
+    pub fn in_implicit(&self) -> bool {
+        self.block.as_ref().is_some_and(|b| b.is_implicit())
+    }
+
+    /// Commits what was joined; nothing where BEGIN has made a block of it.
+    ///
+    /// # Errors
+    /// What the commit says; nothing of it is kept then.
+    pub async fn end_implicit(&mut self) -> Result<()> {
+        if self.in_implicit() {
+            execute::commit_block(self).await?;
+        }
+        Ok(())
+    }
+
+    /// After an error: what was joined is forgotten, a block has failed.
+    pub fn give_up(&mut self) {
+        match &self.block {
+            Some(block) if block.is_implicit() => _ = execute::roll_back(self),
+            Some(block) => block.fail(),
+            None => {}
+        }
     }
 
     /// What the statements since the last call had to say beside their answers.
@@ -114,7 +173,7 @@ impl Session {
     }
 
     pub fn transaction_status(&self) -> TransactionStatus {
-        self.block.as_ref().map_or(TransactionStatus::Idle, |b| b.status())
+        self.block.as_ref().filter(|b| !b.is_implicit()).map_or(TransactionStatus::Idle, |b| b.status())
     }
 
     /// The value of a session setting, for drivers that are told of it.

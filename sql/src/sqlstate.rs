@@ -3,6 +3,8 @@
 use ebb_storage::ErrorKind;
 
 pub const FEATURE_NOT_SUPPORTED: &str = "0A000";
+pub const PROTOCOL_VIOLATION: &str = "08P01";
+pub const CHARACTER_NOT_IN_REPERTOIRE: &str = "22021";
 pub const NUMERIC_OUT_OF_RANGE: &str = "22003";
 pub const DIVISION_BY_ZERO: &str = "22012";
 pub const INVALID_PARAMETER_VALUE: &str = "22023";

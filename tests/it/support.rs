@@ -47,13 +47,21 @@ fn told(n: ebb::Notice) -> Told {
 
 pub async fn answer(session: &mut Session, sql: &str) -> Result<Answer, Failure> {
     let answered = statements(session, sql).await;
+    if answered.is_err() {
+        session.give_up();
+    }
     let notices = session.take_notices().into_iter().map(told).collect();
     answered.map(|a| Answer { notices, ..a }).map_err(failure)
 }
 
 async fn statements(session: &mut Session, sql: &str) -> ebb::Result<Answer> {
     let mut last = Answer::default();
-    for statement in session.parse(sql)? {
+    let all = session.parse(sql)?;
+    let several = all.len() > 1;
+    for statement in all {
+        if several {
+            session.join(&statement.verb).await?;
+        }
         let prepared = session.prepare(statement, &[]).await?;
         let outcome = session.execute(&prepared, Vec::new(), CancellationToken::new()).await?;
         last = Answer::default();
@@ -73,6 +81,7 @@ async fn statements(session: &mut Session, sql: &str) -> ebb::Result<Answer> {
             other => panic!("{other:?} in a script: {sql}"),
         }
     }
+    session.end_implicit().await?;
     Ok(last)
 }
 

@@ -195,3 +195,136 @@ async fn a_stop_is_graceful() {
     (&mut server.served).await.unwrap().unwrap();
     assert!(server.client_as(&server.config()).await.is_err());
 }
+
+/// The values of the first column of the rows there are.
+async fn column(client: &tokio_postgres::Client, sql: &str) -> Vec<String> {
+    let messages = client.simple_query(sql).await.unwrap();
+    messages.iter().filter_map(|m| if let Message::Row(r) = m { r.get(0).map(str::to_owned) } else { None }).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_of_several_statements_is_one_transaction() {
+    let server = Running::start().await;
+    let client = server.client().await;
+    client.batch_execute("CREATE STREAM s (a int32) ORDER BY a").await.unwrap();
+    let kept = async || column(&client, "SELECT a FROM s ORDER BY a").await;
+    let run = async |sql: &str| code(client.batch_execute(sql).await);
+    assert_eq!(run("INSERT INTO s VALUES (1); INSERT INTO s VALUES (2); SELECT 1/0").await, "22012");
+    assert_eq!(run("SET statement_timeout = 5; SELECT nosuch").await, "42703");
+    assert_eq!((kept().await, column(&client, "SHOW statement_timeout").await), (vec![], vec!["0".to_owned()]));
+    // What a text has written its next statement sees.
+    assert_eq!(column(&client, "INSERT INTO s VALUES (1); SELECT count(*) FROM s").await, ["1"]);
+    // COMMIT and ROLLBACK end it, another begins; BEGIN makes a block of it, which outlives the text.
+    assert_eq!(run("INSERT INTO s VALUES (2); COMMIT; INSERT INTO s VALUES (3); SELECT 1/0").await, "22012");
+    assert_eq!(run("INSERT INTO s VALUES (4); ROLLBACK; INSERT INTO s VALUES (5)").await, "no error");
+    assert_eq!(kept().await, ["1", "2", "5"]);
+    assert_eq!(run("INSERT INTO s VALUES (6); BEGIN; INSERT INTO s VALUES (7)").await, "no error");
+    assert_eq!(run("SELECT 1/0").await, "22012");
+    assert_eq!(run("SELECT 1").await, "25P02");
+    assert_eq!(run("ROLLBACK").await, "no error");
+    assert_eq!(run("INSERT INTO s VALUES (8); SAVEPOINT a").await, "25P01");
+    assert_eq!(kept().await, ["1", "2", "5"]);
+    // What cannot be in a block ends what was before it, and stays allowed.
+    assert_eq!(run("INSERT INTO s VALUES (9); CREATE STREAM t (a int32) ORDER BY a; INSERT INTO t VALUES (1); SELECT 1/0").await, "22012");
+    assert_eq!(
+        (kept().await, column(&client, "SELECT count(*) FROM t").await),
+        (vec!["1".into(), "2".into(), "5".into(), "9".into()], vec!["0".to_owned()])
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_sent_before_a_sync_is_one_transaction() {
+    use postgres_protocol::message::{backend::Message as Raw, frontend};
+    let server = Running::start().await;
+    let client = server.client().await;
+    client.batch_execute("CREATE STREAM s (a int32) ORDER BY a").await.unwrap();
+    let mut raw = crate::raw::Raw::connect(server.address).await;
+    let run = async |raw: &mut crate::raw::Raw, statements: &[&str]| {
+        raw.send(|out| {
+            for sql in statements {
+                frontend::parse("", sql, [], out).unwrap();
+                assert!(frontend::bind("", "", [], [0_u8; 0], |_, _| Ok(postgres_protocol::IsNull::No), [], out).is_ok());
+                frontend::execute("", 0, out).unwrap();
+            }
+            frontend::sync(out);
+        })
+        .await;
+        let mut told = Vec::new();
+        loop {
+            match raw.receive().await.unwrap() {
+                Raw::ReadyForQuery(ready) => {
+                    told.push(char::from(ready.status()).to_string());
+                    return told;
+                }
+                Raw::CommandComplete(done) => told.push(done.tag().unwrap().to_owned()),
+                Raw::ErrorResponse(body) => told.push(crate::raw::field(body.fields(), b'C').unwrap()),
+                _ => {}
+            }
+        }
+    };
+    let insert = "INSERT INTO s VALUES (1)";
+    assert_eq!(run(&mut raw, &[insert, insert, "SELECT 1/0", insert]).await, ["INSERT 0 1", "INSERT 0 1", "22012", "I"]);
+    assert_eq!(column(&client, "SELECT count(*) FROM s").await, ["0"]);
+    assert_eq!(run(&mut raw, &[insert, "SELECT a FROM s", insert]).await, ["INSERT 0 1", "SELECT 1", "INSERT 0 1", "I"]);
+    assert_eq!(run(&mut raw, &["BEGIN", insert]).await, ["BEGIN", "INSERT 0 1", "T"]);
+    assert_eq!(run(&mut raw, &["SELECT nosuch"]).await, ["42703", "E"]);
+    assert_eq!(run(&mut raw, &["ROLLBACK"]).await, ["ROLLBACK", "I"]);
+    assert_eq!(
+        run(&mut raw, &[insert, "CREATE STREAM t (a int32) ORDER BY a", "SELECT 1/0"]).await,
+        ["INSERT 0 1", "CREATE STREAM", "22012", "I"]
+    );
+    assert_eq!(column(&client, "SELECT count(*) FROM s").await, ["3"]);
+}
+
+/// Bytes that no driver would send: each is answered, and the server goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_malformed_is_refused() {
+    use postgres_protocol::message::backend::Message as Raw;
+    let server = Running::start().await;
+    let client = server.client().await;
+    client.batch_execute("CREATE STREAM s (a string) ORDER BY a").await.unwrap();
+    let sync: &[u8] = b"S\0\0\0\x04";
+    let cases: [(&[u8], &str, bool); 6] = [
+        (b"B\0\0\0\x08\0\0\xff\xff", "08P01", true),
+        (b"P\0\0\0\x09\0\xff\0\0\0", "22021", true),
+        (b"Q\0\0\0\x21INSERT INTO s VALUES ('a\xffb')\0", "22021", false),
+        (b"~\0\0\0\x04", "08P01", false),
+        (b"Q\xff\xff\xff\xff", "08P01", false),
+        (b"B\0\0\0\x03", "08P01", false),
+    ];
+    for (bytes, expected, extended) in cases {
+        let mut raw = crate::raw::Raw::connect(server.address).await;
+        raw.send(|out| {
+            out.extend_from_slice(bytes);
+            if extended {
+                out.extend_from_slice(sync);
+            }
+        })
+        .await;
+        let Some(Raw::ErrorResponse(body)) = raw.receive().await else { panic!("no error for {bytes:?}") };
+        assert_eq!(crate::raw::field(body.fields(), b'C').unwrap(), expected, "{bytes:?}");
+        match crate::raw::field(body.fields(), b'S').unwrap().as_str() {
+            "FATAL" => assert!(raw.receive().await.is_none(), "{bytes:?}"),
+            _ => {
+                assert!(matches!(raw.receive().await, Some(Raw::ReadyForQuery(_))), "{bytes:?}");
+                assert!(raw.run("SELECT 1", crate::raw::Protocol::Simple).await.is_ok());
+            }
+        }
+    }
+    assert_eq!(column(&client, "SELECT count(*) FROM s").await, ["0"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_has_the_columns_that_were_described() {
+    let server = Running::start().await;
+    let (client, other) = (server.client().await, server.client().await);
+    client.batch_execute("CREATE STREAM s (a int32) ORDER BY a; INSERT INTO s VALUES (1)").await.unwrap();
+    let all = client.prepare("SELECT * FROM s").await.unwrap();
+    let some = client.prepare("SELECT * FROM s WHERE a > $1").await.unwrap();
+    let one = client.prepare("SELECT a FROM s").await.unwrap();
+    other.batch_execute("ALTER STREAM s ADD COLUMN b string DEFAULT 'q'").await.unwrap();
+    assert_eq!(code(client.query(&all, &[]).await), "0A000");
+    assert_eq!(code(client.query(&some, &[&0_i32]).await), "0A000");
+    assert_eq!(client.query(&one, &[]).await.unwrap().len(), 1);
+    assert_eq!(client.query("SELECT * FROM s", &[]).await.unwrap()[0].len(), 2);
+}

@@ -1,6 +1,11 @@
 //! `ebb sql`: statements run one by one in a session of their own, answers printed.
 
-use super::{args::Opening, complain, open, say, shell, table::Table};
+use super::{
+    args::Opening,
+    complain, open, say,
+    shell::{self, Short},
+    table::Table,
+};
 use crate::{CopyIn, Error, Outcome, Result, Session, copy::CopyWriter, wire::encode::Zone};
 use bytes::Bytes;
 use ebb_storage::clock::Stopwatch;
@@ -77,6 +82,14 @@ impl Runner {
         loop {
             let mut line = String::new();
             let read = lines.read_line(&mut line).map_err(|e| Error::invalid(format!("the script is not UTF-8 text: {e}")))?;
+            if text.trim().is_empty() && line.trim_start().starts_with('\\') {
+                match shell::short(&line, self) {
+                    Short::Done => continue,
+                    Short::Quit => return Ok(()),
+                    Short::Sql(sql) => line = sql,
+                    Short::Unknown => return Err(Error::invalid(format!("unknown command {}: \\? lists them", line.trim()))),
+                }
+            }
             text.push_str(&line);
             if (read == 0 || shell::is_complete(&text)) && !text.trim().is_empty() {
                 self.run(&std::mem::take(&mut text), &mut Lines(lines)).await?;
@@ -124,11 +137,13 @@ impl Runner {
 
     async fn answer(&mut self, statement: crate::statement::Statement, data: &mut dyn CopySource, cancel: CancellationToken) -> Result<()> {
         let prepared = self.session.prepare(statement, &[]).await?;
-        match self.session.execute(&prepared, Vec::new(), cancel).await? {
+        let outcome = self.session.execute(&prepared, Vec::new(), cancel).await?;
+        let zone = self.session.variable("timezone").and_then(|name| Zone::named(&name)).unwrap_or(Zone::Utc);
+        match outcome {
             Outcome::Empty => {}
             Outcome::Command { tag } => say(&format!("{tag}\n")),
             Outcome::Rows { schema, mut stream, .. } => {
-                let mut table = Table::new(&schema);
+                let mut table = Table::new(&schema).in_zone(zone);
                 while let Some(batch) = stream.next().await {
                     table.push_batch(&batch?).map_err(|e| Error::internal(e.to_string()))?;
                 }
@@ -136,7 +151,7 @@ impl Runner {
             }
             Outcome::CopyIn(copy) => say(&format!("COPY {}\n", feed(copy, data).await?)),
             Outcome::CopyOut(mut copy) => {
-                let mut writer = CopyWriter::new(copy.options, &copy.schema, Zone::Utc)?;
+                let mut writer = CopyWriter::new(copy.options, &copy.schema, zone)?;
                 let print = |bytes: &[u8]| say(&String::from_utf8_lossy(bytes));
                 writer.header().iter().for_each(|h| print(h));
                 while let Some(batch) = copy.stream.next().await {

@@ -35,15 +35,11 @@ pub async fn run(runner: &mut Runner) -> Result<()> {
         match editor.readline(prompt) {
             Ok(line) if text.is_empty() && line.trim_start().starts_with('\\') => {
                 let _ = editor.add_history_entry(line.trim());
-                match command(line.trim()) {
-                    Command::Quit => break,
-                    Command::Timing => {
-                        runner.timing = !runner.timing;
-                        say(&format!("Timing is {}.\n", if runner.timing { "on" } else { "off" }));
-                    }
-                    Command::Sql(sql) => show(runner, &mut editor, &sql).await,
-                    Command::Help => say(HELP),
-                    Command::Unknown => complain(&format!("unknown command {}: \\? lists them", line.trim())),
+                match short(&line, runner) {
+                    Short::Done => {}
+                    Short::Quit => break,
+                    Short::Sql(sql) => show(runner, &mut editor, &sql).await,
+                    Short::Unknown => complain(&format!("unknown command {}: \\? lists them", line.trim())),
                 }
             }
             Ok(line) => {
@@ -92,6 +88,31 @@ enum Command {
     Help,
     Sql(String),
     Unknown,
+}
+
+/// What is left to do of a backslash command.
+#[derive(Debug, PartialEq)]
+pub enum Short {
+    Done,
+    Quit,
+    /// A statement, with its semicolon.
+    Sql(String),
+    Unknown,
+}
+
+/// Carries out a line that begins with a backslash.
+pub fn short(line: &str, runner: &mut Runner) -> Short {
+    match command(line.trim()) {
+        Command::Quit => return Short::Quit,
+        Command::Unknown => return Short::Unknown,
+        Command::Sql(sql) => return Short::Sql(sql + ";"),
+        Command::Help => say(HELP),
+        Command::Timing => {
+            runner.timing = !runner.timing;
+            say(&format!("Timing is {}.\n", if runner.timing { "on" } else { "off" }));
+        }
+    }
+    Short::Done
 }
 
 fn command(line: &str) -> Command {

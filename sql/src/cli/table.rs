@@ -9,18 +9,29 @@ pub struct Table {
     titles: Vec<String>,
     right: Vec<bool>,
     rows: Vec<Vec<String>>,
+    zone: Zone,
 }
 
 impl Table {
     pub fn new(schema: &Schema) -> Self {
         let titles = schema.fields().iter().map(|f| f.name().clone()).collect();
         let right = schema.fields().iter().map(|f| is_number(f.data_type())).collect();
-        Self { titles, right, rows: Vec::new() }
+        Self { titles, right, rows: Vec::new(), zone: Zone::Utc }
+    }
+
+    /// Moments are shown as they are read there; without this in UTC.
+    pub fn in_zone(self, zone: Zone) -> Self {
+        Self { zone, ..self }
     }
 
     /// A table of texts, all columns aligned left.
     pub fn of_texts(titles: &[&str]) -> Self {
-        Self { titles: titles.iter().map(|t| (*t).to_owned()).collect(), right: vec![false; titles.len()], rows: Vec::new() }
+        Self {
+            titles: titles.iter().map(|t| (*t).to_owned()).collect(),
+            right: vec![false; titles.len()],
+            rows: Vec::new(),
+            zone: Zone::Utc,
+        }
     }
 
     pub fn push(&mut self, row: Vec<String>) {
@@ -30,7 +41,8 @@ impl Table {
     pub fn push_batch(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {
         let columns = Column::all(batch)?;
         for row in 0..batch.num_rows() {
-            self.rows.push(columns.iter().map(|c| cell(c, row)).collect());
+            let cells = columns.iter().map(|c| cell(c, row, &self.zone)).collect();
+            self.rows.push(cells);
         }
         Ok(())
     }
@@ -81,12 +93,12 @@ fn push_line(out: &mut String, cells: &[String]) {
     out.push('\n');
 }
 
-fn cell(column: &Column, row: usize) -> String {
+fn cell(column: &Column, row: usize, zone: &Zone) -> String {
     if column.is_null(row) {
         return String::new();
     }
     let mut out = BytesMut::new();
-    write_text(&mut out, column, row, &Zone::Utc);
+    write_text(&mut out, column, row, zone);
     String::from_utf8_lossy(&out).replace('\r', "\\r")
 }
 

@@ -13,7 +13,10 @@ use datafusion::common::ScalarValue;
 use futures::StreamExt;
 
 pub(super) async fn run(session: &mut Session, insert: &Insert, params: &[ScalarValue]) -> Result<Outcome> {
-    let cut = session.cut().await;
+    let cut = match insert.rows {
+        InsertRows::Query(_) => session.cut().await,
+        _ => session.cut_without_own(),
+    };
     let state = session.context(&cut, false);
     let mut target = Target::find(session, &insert.into, insert.columns.as_deref())?;
     let rows = match &insert.rows {

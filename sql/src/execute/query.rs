@@ -4,7 +4,9 @@ use crate::{
     Error, Outcome, Result, RowTag, Session,
     analyze::names as labels,
     bind::names,
-    functions, pg_catalog, sqlstate,
+    functions, pg_catalog,
+    provider::naming_damage,
+    sqlstate,
     statement::{Query, StreamName},
 };
 use arrow::{
@@ -37,7 +39,8 @@ pub(crate) async fn stream(session: &mut Session, query: &Query, params: &[Scala
     let plan = with_params(plan, params)?;
     let frame = DataFrame::new(state, plan);
     let context = Arc::new(frame.task_ctx());
-    let stream = session.shared.workers.run(frame.create_physical_plan().await?, context)?;
+    let plan = frame.create_physical_plan().await?;
+    let stream = naming_damage(&plan, session.shared.workers.run(plan.clone(), context)?);
     let schema = labels::shown_schema(&stream.schema());
     if Arc::ptr_eq(&schema, &stream.schema()) {
         return Ok((schema, stream));

@@ -10,21 +10,45 @@ use crate::{
 use std::sync::{Arc, atomic::Ordering};
 
 pub(super) fn begin(session: &mut Session, modes: &TransactionModes) -> Result<Outcome> {
-    if session.block.is_some() {
-        session.notice(Notice::warning(sqlstate::ACTIVE_SQL_TRANSACTION, "there is already a transaction in progress"));
-        return Ok(command("BEGIN"));
+    let read_only = modes.read_only.unwrap_or_else(|| reads_only(session));
+    match &session.block {
+        Some(block) if block.is_implicit() => {
+            block.make_explicit(read_only);
+            return Ok(command("BEGIN"));
+        }
+        Some(_) => {
+            session.notice(Notice::warning(sqlstate::ACTIVE_SQL_TRANSACTION, "there is already a transaction in progress"));
+            return Ok(command("BEGIN"));
+        }
+        None => {}
     }
-    let default = session.variables.get("default_transaction_read_only").is_some_and(|v| v.eq_ignore_ascii_case("on"));
-    let read_only = modes.read_only.unwrap_or(default);
     session.block = Some(Arc::new(Block::new(&session.shared.engine, read_only, session.variables.clone())));
     Ok(command("BEGIN"))
 }
 
-pub(super) async fn commit(session: &mut Session) -> Result<Outcome> {
-    let Some(block) = session.block.take() else {
+fn reads_only(session: &Session) -> bool {
+    session.variables.get("default_transaction_read_only").is_some_and(|v| v.eq_ignore_ascii_case("on"))
+}
+
+/// The block of a message of several statements.
+pub(crate) fn begin_implicit(session: &mut Session) {
+    let block = Block::new(&session.shared.engine, reads_only(session), session.variables.clone());
+    session.block = Some(Arc::new(block.implicit()));
+}
+
+fn warn_without_block(session: &mut Session) {
+    if session.block.as_ref().is_none_or(|b| b.is_implicit()) {
         session.notice(Notice::warning(sqlstate::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress"));
-        return Ok(command("COMMIT"));
-    };
+    }
+}
+
+pub(super) async fn commit(session: &mut Session) -> Result<Outcome> {
+    warn_without_block(session);
+    commit_block(session).await
+}
+
+pub(crate) async fn commit_block(session: &mut Session) -> Result<Outcome> {
+    let Some(block) = session.block.take() else { return Ok(command("COMMIT")) };
     let transaction = block.transaction.lock().await.take();
     if block.status() == TransactionStatus::Failed {
         session.variables = block.outer.clone();
@@ -42,16 +66,20 @@ pub(super) async fn commit(session: &mut Session) -> Result<Outcome> {
 }
 
 pub(super) fn rollback(session: &mut Session) -> Outcome {
-    match session.block.take() {
-        Some(block) => session.variables = block.outer.clone(),
-        None => session.notice(Notice::warning(sqlstate::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress")),
+    warn_without_block(session);
+    roll_back(session)
+}
+
+pub(crate) fn roll_back(session: &mut Session) -> Outcome {
+    if let Some(block) = session.block.take() {
+        session.variables = block.outer.clone();
     }
     command("ROLLBACK")
 }
 
 fn block_for(session: &Session, what: &str) -> Result<Arc<Block>> {
     let outside = || Error::conflict(format!("{what} belongs in a transaction block: BEGIN one before it"));
-    session.block.clone().ok_or_else(|| outside().with_sqlstate(sqlstate::NO_ACTIVE_SQL_TRANSACTION))
+    session.block.clone().filter(|b| !b.is_implicit()).ok_or_else(|| outside().with_sqlstate(sqlstate::NO_ACTIVE_SQL_TRANSACTION))
 }
 
 pub(super) async fn savepoint(session: &mut Session, name: &Name) -> Result<Outcome> {

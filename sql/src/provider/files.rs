@@ -2,18 +2,27 @@
 
 use bytes::Bytes;
 use datafusion::{
-    datasource::{listing::PartitionedFile, object_store::ObjectStoreUrl, physical_plan::parquet::ParquetFileReaderFactory},
-    error::Result,
+    datasource::{
+        listing::PartitionedFile,
+        object_store::ObjectStoreUrl,
+        physical_plan::{FileScanConfig, parquet::ParquetFileReaderFactory},
+        source::DataSourceExec,
+    },
+    error::{DataFusionError, Result},
+    execution::SendableRecordBatchStream,
     parquet::{
         arrow::{arrow_reader::ArrowReaderOptions, async_reader::AsyncFileReader},
         errors::ParquetError,
         file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader},
     },
-    physical_plan::metrics::ExecutionPlanMetricsSet,
+    physical_plan::{ExecutionPlan, metrics::ExecutionPlanMetricsSet, stream::RecordBatchStreamAdapter},
 };
 use ebb_engine::{Hold, LivePart};
-use ebb_storage::ids::{Generation, PartId};
-use futures::{FutureExt, future::BoxFuture};
+use ebb_storage::{
+    ids::{Generation, PartId},
+    part::store,
+};
+use futures::{FutureExt, StreamExt, future::BoxFuture};
 use object_store::{GetOptions, GetResultPayload, ObjectStore, path::Path};
 use parking_lot::Mutex;
 use std::{collections::HashMap, fs::File, ops::Range, os::unix::fs::FileExt, sync::Arc};
@@ -33,6 +42,9 @@ pub(super) struct PartFile {
     store: Arc<dyn ObjectStore>,
     key: Path,
     bytes: u64,
+    checksum: u64,
+    /// As people know it.
+    name: Arc<str>,
     /// The plan outlives the view it was made of; the file must be there when its turn comes.
     _hold: Hold,
 }
@@ -45,6 +57,8 @@ impl PartFile {
             store: part.store.clone(),
             key: part.key.clone(),
             bytes: placement.bytes,
+            checksum: placement.checksum,
+            name: part.meta.name.as_str().into(),
             _hold: part.hold.clone(),
         }
     }
@@ -147,4 +161,50 @@ impl AsyncFileReader for Reader {
         }
         .boxed()
     }
+}
+
+/// The rows of `plan`; where reading fails as damaged bytes make it fail, the parts are compared with their checksums and the error
+/// names the one that is damaged. What is read well is not compared.
+pub(crate) fn naming_damage(plan: &Arc<dyn ExecutionPlan>, rows: SendableRecordBatchStream) -> SendableRecordBatchStream {
+    let mut parts = Vec::new();
+    parts_of(plan, &mut parts);
+    if parts.is_empty() {
+        return rows;
+    }
+    let (schema, parts) = (rows.schema(), Arc::new(parts));
+    let rows = rows.then(move |batch| {
+        let parts = parts.clone();
+        async move {
+            match batch {
+                Err(e) => Err(named(&parts, e).await),
+                batch => batch,
+            }
+        }
+    });
+    Box::pin(RecordBatchStreamAdapter::new(schema, rows))
+}
+
+fn parts_of(plan: &Arc<dyn ExecutionPlan>, found: &mut Vec<PartFile>) {
+    if let Some(scan) = plan.downcast_ref::<DataSourceExec>()
+        && let Some(files) = scan.data_source().downcast_ref::<FileScanConfig>()
+    {
+        found.extend(files.file_groups.iter().flat_map(|g| g.iter()).filter_map(|f| f.extension::<PartFile>().cloned()));
+    }
+    for child in plan.children() {
+        parts_of(child, found);
+    }
+}
+
+async fn named(parts: &[PartFile], e: DataFusionError) -> DataFusionError {
+    use crate::ErrorKind::{Corrupt, Internal, NotFound, Unavailable};
+    let said = crate::Error::from(DataFusionError::Shared(Arc::new(e)));
+    let damage = matches!(said.kind(), Corrupt | Internal | NotFound | Unavailable) && said.sqlstate() != crate::sqlstate::QUERY_CANCELED;
+    for part in parts.iter().filter(|_| damage) {
+        if let Err(found) = store::verify(&part.store, &part.key, part.bytes, part.checksum).await
+            && matches!(found.kind(), Corrupt | NotFound)
+        {
+            return crate::Error::new(Corrupt, format!("part {} is damaged: {found}", part.name)).into();
+        }
+    }
+    said.into()
 }

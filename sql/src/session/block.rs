@@ -29,6 +29,8 @@ pub(crate) struct Block {
     /// `None` once it was committed.
     pub transaction: Mutex<Option<Transaction>>,
     failed: AtomicBool,
+    /// No BEGIN made it: it ends with the message.
+    implicit: AtomicBool,
     pub read_only: AtomicBool,
     /// Settings as they were before the block.
     pub outer: Variables,
@@ -52,10 +54,26 @@ impl Block {
             view: OnceLock::new(),
             transaction: Mutex::new(Some(engine.transaction())),
             failed: AtomicBool::new(false),
+            implicit: AtomicBool::new(false),
             read_only: AtomicBool::new(read_only),
             outer,
             savepoints: SyncMutex::default(),
         }
+    }
+
+    pub fn implicit(self) -> Self {
+        self.implicit.store(true, Ordering::Release);
+        self
+    }
+
+    pub fn is_implicit(&self) -> bool {
+        self.implicit.load(Ordering::Acquire)
+    }
+
+    /// BEGIN: what was done before it in the same message belongs to the block.
+    pub fn make_explicit(&self, read_only: bool) {
+        self.read_only.store(read_only, Ordering::Release);
+        self.implicit.store(false, Ordering::Release);
     }
 
     /// # Errors

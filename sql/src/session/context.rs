@@ -64,6 +64,13 @@ impl Session {
         Cut { view: block.view(engine), own: Arc::new(block.own_rows().await), now }
     }
 
+    /// [`Self::cut`] for what reads no streams: without the block's own rows, of which there may be many.
+    pub(crate) fn cut_without_own(&self) -> Cut {
+        let engine = &self.shared.engine;
+        let view = self.block.as_ref().map_or_else(|| engine.read(), |block| block.view(engine));
+        Cut { view, own: Arc::default(), now: engine.now() }
+    }
+
     /// DataFusion over `cut`.
     pub(crate) fn context(&self, cut: &Cut, hidden_columns: bool) -> SessionState {
         let catalog = ViewCatalog {

@@ -7,7 +7,10 @@ use pgwire::{
     error::{ErrorInfo, PgWireError},
     messages::response::{NoticeResponse, TransactionStatus},
 };
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, atomic::AtomicBool},
+};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -18,6 +21,8 @@ pub struct Connection {
     pub copy: Mutex<Option<Copying>>,
     /// Session settings as the client was last told them.
     pub told: SyncMutex<Vec<(&'static str, String)>>,
+    /// Whether the message being answered is the last one before a Sync, as far as is known.
+    pub sync_follows: AtomicBool,
     /// Kept so that cancel requests find the connection as long as it lives.
     pub registered: SyncMutex<Option<super::cancel::Registered>>,
     /// The client was told that it is not let in.
@@ -27,6 +32,8 @@ pub struct Connection {
 pub struct Copying {
     pub copy: CopyIn,
     pub rest: VecDeque<Statement>,
+    /// Whether the text had several statements: together they are one transaction.
+    pub several: bool,
 }
 
 /// Settings that clients are told of when they change.
@@ -48,6 +55,7 @@ impl Connection {
             running: Arc::default(),
             copy: Mutex::new(None),
             told: SyncMutex::default(),
+            sync_follows: AtomicBool::new(false),
             registered: SyncMutex::new(None),
             closed: CancellationToken::new(),
         }

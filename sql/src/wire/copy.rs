@@ -62,7 +62,7 @@ impl CopyHandler for Copy {
         C::Error: Debug,
         PgWireError: From<<C as Sink<Message>>::Error>,
     {
-        let Copying { copy, rest } = self.connection.copy.lock().await.take().ok_or_else(none)?;
+        let Copying { copy, rest, several } = self.connection.copy.lock().await.take().ok_or_else(none)?;
         let finished = copy.finish().await;
         let mut session = self.connection.session.lock().await;
         let rows = finished.map_err(|e| {
@@ -70,7 +70,7 @@ impl CopyHandler for Copy {
             refused(&e)
         })?;
         complete(client, &self.connection, &mut session, format!("COPY {rows}")).await?;
-        match run_all(client, &self.connection, &mut session, rest).await? {
+        match run_all(client, &self.connection, &mut session, rest, several).await? {
             // A second COPY in one text would be mistaken for the end of the first by the loop that called.
             true => {
                 *self.connection.copy.lock().await = None;

@@ -1,7 +1,7 @@
 //! The extended protocol: statements prepared once, run with parameters, their rows fetched in pieces.
 
 use super::{
-    connection::{Connection, Copying, refused, status, zone},
+    connection::{Connection, Copying, error_info, refused, status, zone},
     copy::begin_copy_in,
     params,
     respond::{self, SendingRows, complete, fields},
@@ -17,7 +17,7 @@ use pgwire::{
     api::{
         ClientInfo, ClientPortalStore, DEFAULT_NAME, PgWireConnectionState as State, Type,
         portal::{Format, Portal},
-        query::ExtendedQueryHandler,
+        query::{ExtendedQueryHandler, send_ready_for_query},
         results::{FieldInfo, Response},
         stmt::QueryParser,
         store::{Entry, PortalStore},
@@ -25,11 +25,15 @@ use pgwire::{
     error::{PgWireError, PgWireResult},
     messages::{
         PgWireBackendMessage as Message,
-        extendedquery::{Execute, PortalSuspended},
+        extendedquery::{Execute, PortalSuspended, Sync},
         response::EmptyQueryResponse,
     },
 };
-use std::{collections::HashMap, collections::VecDeque, fmt::Debug, sync::Arc};
+use std::{
+    collections::{HashMap, VecDeque},
+    fmt::Debug,
+    sync::{Arc, atomic::Ordering},
+};
 use tokio::sync::Mutex as AsyncMutex;
 
 pub struct Extended {
@@ -61,7 +65,7 @@ impl QueryParser for Parser {
 
     async fn parse_sql<C>(&self, client: &C, sql: &str, types: &[Option<Type>]) -> PgWireResult<Option<Stored>>
     where
-        C: ClientInfo + Unpin + Send + Sync,
+        C: ClientInfo + Unpin + Send + std::marker::Sync,
     {
         let _ = client;
         let mut session = self.connection.session.lock().await;
@@ -132,7 +136,7 @@ impl ExtendedQueryHandler for Extended {
 
     async fn on_execute<C>(&self, client: &mut C, message: Execute) -> PgWireResult<()>
     where
-        C: ClientInfo + ClientPortalStore + Sink<Message> + Unpin + Send + Sync,
+        C: ClientInfo + ClientPortalStore + Sink<Message> + Unpin + Send + std::marker::Sync,
         C::PortalStore: PortalStore<Statement = Stored>,
         C::Error: Debug,
         PgWireError: From<<C as Sink<Message>>::Error>,
@@ -160,9 +164,27 @@ impl ExtendedQueryHandler for Extended {
         done
     }
 
+    /// Ends what since the last Sync is one transaction.
+    async fn on_sync<C>(&self, client: &mut C, _: Sync) -> PgWireResult<()>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<Message> + Unpin + Send + std::marker::Sync,
+        C::PortalStore: PortalStore<Statement = Stored>,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<Message>>::Error>,
+    {
+        client.portal_store().rm_portal(DEFAULT_NAME);
+        let mut session = self.connection.session.lock().await;
+        if let Err(e) = session.end_implicit().await {
+            client.feed(Message::ErrorResponse(error_info(&e).into())).await?;
+        }
+        respond::tell(client, &self.connection, &mut session).await?;
+        client.set_transaction_status(status(&session));
+        send_ready_for_query(client, status(&session)).await
+    }
+
     async fn do_query<C>(&self, _: &mut C, _: &Portal<Stored>, _: usize) -> PgWireResult<Response>
     where
-        C: ClientInfo + ClientPortalStore + Sink<Message> + Unpin + Send + Sync,
+        C: ClientInfo + ClientPortalStore + Sink<Message> + Unpin + Send + std::marker::Sync,
         C::PortalStore: PortalStore<Statement = Stored>,
         C::Error: Debug,
         PgWireError: From<<C as Sink<Message>>::Error>,
@@ -182,7 +204,7 @@ impl Extended {
         max: usize,
     ) -> PgWireResult<()>
     where
-        C: ClientInfo + Sink<Message> + Unpin + Send + Sync,
+        C: ClientInfo + Sink<Message> + Unpin + Send + std::marker::Sync,
         C::Error: Debug,
         PgWireError: From<<C as Sink<Message>>::Error>,
     {
@@ -194,7 +216,12 @@ impl Extended {
             None => {
                 let token = self.connection.running.begin();
                 let params = values(portal)?;
-                match session.execute(&portal.statement.statement, params, token).await.map_err(|e| refused(&e))? {
+                let prepared = &portal.statement.statement;
+                // What stands alone before its Sync needs no transaction around it.
+                if session.in_implicit() || !self.connection.sync_follows.load(Ordering::Acquire) {
+                    session.join(&prepared.statement.verb).await.map_err(|e| refused(&e))?;
+                }
+                match session.execute(prepared, params, token).await.map_err(|e| refused(&e))? {
                     Outcome::Rows { schema, stream, tag } => {
                         same_columns(portal.statement.statement.result.as_ref(), &schema)?;
                         let rows = SendingRows::new(&schema, stream, tag, Some(&portal.result_column_format), zone(session))?;
@@ -212,7 +239,7 @@ impl Extended {
                     Outcome::CopyIn(copy) => {
                         respond::tell(client, &self.connection, session).await?;
                         begin_copy_in(client, copy.columns(), true).await?;
-                        *self.connection.copy.lock().await = Some(Copying { copy, rest: VecDeque::new() });
+                        *self.connection.copy.lock().await = Some(Copying { copy, rest: VecDeque::new(), several: false });
                         return Ok(());
                     }
                 }

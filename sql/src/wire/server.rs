@@ -1,14 +1,8 @@
 //! Listening, and one task a connection.
 
-use super::{cancel::Registry, connection::Connection, copy::Copy, extended::Extended, simple::Simple, startup::Startup};
+use super::{cancel::Registry, connection::Connection, copy::Copy, extended::Extended, simple::Simple, startup::Startup, talk::talk};
 use crate::{Database, Error, Result};
-use pgwire::{
-    api::{
-        ErrorHandler, NoopHandler, PgWireServerHandlers, RandomPidSecretKeyGenerator, auth::StartupHandler, cancel::CancelHandler,
-        copy::CopyHandler, query::ExtendedQueryHandler, query::SimpleQueryHandler,
-    },
-    tokio::process_socket,
-};
+use pgwire::api::RandomPidSecretKeyGenerator;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -101,42 +95,23 @@ impl Shared {
             simple: Arc::new(Simple { connection: connection.clone() }),
             extended: Arc::new(Extended::new(connection.clone())),
             copy: Arc::new(Copy { connection: connection.clone() }),
+            connection: connection.clone(),
             registry: self.registry.clone(),
         };
         tokio::select! {
             // A connection that broke has nobody left to be told.
-            _ = process_socket(socket, None, handlers) => {}
+            _ = talk(socket, &handlers) => {}
             () = connection.closed.cancelled() => {}
         }
     }
 }
 
 /// Fresh for every connection: handlers hold its state.
-struct Handlers {
-    startup: Arc<Startup>,
-    simple: Arc<Simple>,
-    extended: Arc<Extended>,
-    copy: Arc<Copy>,
-    registry: Arc<Registry>,
-}
-
-impl PgWireServerHandlers for Handlers {
-    fn startup_handler(&self) -> Arc<impl StartupHandler> {
-        self.startup.clone()
-    }
-    fn simple_query_handler(&self) -> Arc<impl SimpleQueryHandler> {
-        self.simple.clone()
-    }
-    fn extended_query_handler(&self) -> Arc<impl ExtendedQueryHandler> {
-        self.extended.clone()
-    }
-    fn copy_handler(&self) -> Arc<impl CopyHandler> {
-        self.copy.clone()
-    }
-    fn error_handler(&self) -> Arc<impl ErrorHandler> {
-        Arc::new(NoopHandler)
-    }
-    fn cancel_handler(&self) -> Arc<impl CancelHandler> {
-        self.registry.clone()
-    }
+pub struct Handlers {
+    pub connection: Arc<Connection>,
+    pub startup: Arc<Startup>,
+    pub simple: Arc<Simple>,
+    pub extended: Arc<Extended>,
+    pub copy: Arc<Copy>,
+    pub registry: Arc<Registry>,
 }

@@ -29,12 +29,13 @@ pub struct Simple {
     pub connection: Arc<Connection>,
 }
 
-/// Runs statements until one waits for COPY data; true where it does.
+/// Runs statements until one waits for COPY data; true where it does. `several` are one transaction, up to where they say otherwise.
 pub async fn run_all<C>(
     client: &mut C,
     connection: &Connection,
     session: &mut Session,
     mut statements: VecDeque<Statement>,
+    several: bool,
 ) -> PgWireResult<bool>
 where
     C: ClientInfo + Sink<Message> + Unpin + Send + Sync,
@@ -43,15 +44,19 @@ where
 {
     while let Some(statement) = statements.pop_front() {
         let token = connection.running.begin();
-        let outcome = match session.prepare(statement, &[]).await {
-            Ok(prepared) => session.execute(&prepared, Vec::new(), token).await,
+        let joined = if several { session.join(&statement.verb).await } else { Ok(()) };
+        let outcome = match joined {
+            Ok(()) => match session.prepare(statement, &[]).await {
+                Ok(prepared) => session.execute(&prepared, Vec::new(), token).await,
+                Err(e) => Err(e),
+            },
             Err(e) => Err(e),
         };
         let sent = match outcome {
             Ok(Outcome::CopyIn(copy)) => {
                 respond::tell(client, connection, session).await?;
                 begin_copy_in(client, copy.columns(), false).await?;
-                *connection.copy.lock().await = Some(Copying { copy, rest: statements });
+                *connection.copy.lock().await = Some(Copying { copy, rest: statements, several });
                 return Ok(true);
             }
             Ok(outcome) => send(client, connection, session, outcome).await,
@@ -64,6 +69,7 @@ where
         sent?;
         connection.running.end();
     }
+    session.end_implicit().await.map_err(|e| refused(&e))?;
     Ok(false)
 }
 
@@ -119,7 +125,8 @@ impl SimpleQueryHandler for Simple {
         if statements.is_empty() {
             client.feed(Message::EmptyQueryResponse(EmptyQueryResponse::new())).await?;
         }
-        if run_all(client, &self.connection, &mut session, statements).await? {
+        let several = statements.len() > 1;
+        if run_all(client, &self.connection, &mut session, statements, several).await? {
             client.set_state(State::CopyInProgress(false));
             return Ok(());
         }

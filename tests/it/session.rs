@@ -133,7 +133,7 @@ async fn a_damaged_part_is_named_by_the_query_that_meets_it() {
         }
         let db = open(dir.path(), &clock()).await;
         let said = match db.sql("SELECT sum(a), count(DISTINCT b) FROM s").await {
-            Ok(rows) => rows.collect().await.err().expect("nothing of the part can be read"),
+            Ok(rows) => rows.collect().await.expect_err("nothing of the part can be read"),
             Err(e) => e,
         };
         assert!(said.sqlstate() == "XX001" && said.message().contains(&name), "{}: {said}", said.sqlstate());

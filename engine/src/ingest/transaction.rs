@@ -170,7 +170,7 @@ impl Transaction {
         // From here on the log may name the parts, also where this call is not waited for to its end.
         held.iter().for_each(|parts| parts.set_named(true));
         let appended = self.core.appender.append(&self.core, records).await;
-        if appended.as_ref().is_err_and(|e| surely_failed(e)) {
+        if appended.as_ref().is_err_and(surely_failed) {
             held.iter().for_each(|parts| parts.set_named(false));
         }
         let sns = appended?;

@@ -73,7 +73,9 @@ fn stream(manifest: &Manifest) -> &Arc<StreamState> {
     manifest.stream_named("default", "m").unwrap()
 }
 
-async fn commit(committer: &Committer, edits: Vec<Edit>) {
+/// Each commit names its epoch anew, so that the next opening expects no file of the log from it.
+async fn commit(committer: &Committer, mut edits: Vec<Edit>) {
+    edits.push(Edit::TakeEpoch(committer.epoch()));
     committer.commit(edits, Vec::new(), |_| {}).await.unwrap();
 }
 

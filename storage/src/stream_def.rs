@@ -105,6 +105,21 @@ pub enum IndexKind {
 }
 
 impl ColumnDef {
+    /// As plain as can be: never NULL, of the first schema version.
+    pub fn plain(id: i32, name: &str, ty: ColumnType) -> Self {
+        Self {
+            id: ColumnId(id),
+            name: name.to_owned(),
+            ty,
+            nullable: false,
+            default: None,
+            codec: None,
+            ttl: None,
+            comment: String::new(),
+            since: SchemaVersion(1),
+            fill: None,
+        }
+    }
     pub fn is_alias(&self) -> bool {
         self.default.as_ref().is_some_and(|d| d.kind == DefaultKind::Alias)
     }

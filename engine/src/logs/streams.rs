@@ -97,21 +97,13 @@ impl Log {
 
     /// The stream's definition, but for its id and the time it is made.
     pub fn def(self) -> StreamDef {
-        let column = |(i, (name, kind)): (usize, &(&str, Kind))| ColumnDef {
-            id: ColumnId(i as i32 + 1),
-            name: (*name).to_owned(),
-            ty: match kind {
+        let column = |(i, (name, kind)): (usize, &(&str, Kind))| {
+            let ty = match kind {
                 Time => ColumnType::DateTime64(6, Some("UTC".into())),
                 Text => ColumnType::String,
                 Count => ColumnType::Int64,
-            },
-            nullable: false,
-            default: None,
-            codec: None,
-            ttl: None,
-            comment: String::new(),
-            since: SchemaVersion(1),
-            fill: None,
+            };
+            ColumnDef::plain(i as i32 + 1, name, ty)
         };
         let when = format!("{TIME} + INTERVAL '{} days'", self.kept_days());
         StreamDef {

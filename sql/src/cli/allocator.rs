@@ -5,12 +5,9 @@ const PURGE_DELAY: libmimalloc_sys::mi_option_t = libmimalloc_sys::mi_option_use
 /// Milliseconds; whole arenas wait ten times as long.
 const PURGE_AFTER: std::ffi::c_long = 1000;
 
-/// Batches come and go: pages given back to the system at once are asked for again at once, and the system clears each of them. Large
-/// pages, where the system has them, are fewer to ask for. To be called before threads start.
+/// Batches come and go: pages given back to the system at once are asked for again at once, and the system clears each of them. To be
+/// called before threads start.
 pub fn keep_pages_for_a_while() {
-    // SAFETY: sets numbers that the allocator reads; no other thread runs yet.
-    unsafe {
-        libmimalloc_sys::mi_option_set(PURGE_DELAY, PURGE_AFTER);
-        libmimalloc_sys::mi_option_set(libmimalloc_sys::mi_option_large_os_pages, 1);
-    }
+    // SAFETY: sets a number that the allocator reads; no other thread runs yet.
+    unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, PURGE_AFTER) }
 }

@@ -11,18 +11,8 @@ use ebb_storage::{
 };
 
 fn column(id: i32, name: &str, ty: ColumnType) -> ColumnDef {
-    ColumnDef {
-        id: ColumnId(id),
-        name: name.into(),
-        ty,
-        nullable: name == "n",
-        default: (name == "al").then(|| ColumnDefault { kind: DefaultKind::Alias, expr: "a + 1".into() }),
-        codec: None,
-        ttl: None,
-        comment: String::new(),
-        since: SchemaVersion(1),
-        fill: None,
-    }
+    let default = (name == "al").then(|| ColumnDefault { kind: DefaultKind::Alias, expr: "a + 1".into() });
+    ColumnDef { nullable: name == "n", default, ..ColumnDef::plain(id, name, ty) }
 }
 
 fn def() -> StreamDef {

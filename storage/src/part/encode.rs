@@ -35,7 +35,11 @@ use parquet::{
     },
     schema::types::{ColumnDescPtr, ColumnPath},
 };
-use std::{collections::HashMap, io::Write, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    io::Write,
+    sync::Arc,
+};
 
 /// Rows of a row group: the unit that queries skip and that a prune copies untouched. Larger groups need fewer dictionaries, smaller
 /// ones are skipped more often.
@@ -273,9 +277,14 @@ fn choices_with_nans(choices: &[Choice], batches: &[RecordBatch]) -> Vec<Choice>
             _ => false,
         }
     };
-    let choice = |(i, choice): (usize, &Choice)| match batches.iter().any(|b| nan(b.column(i))) {
-        true => Choice::Unbounded,
-        false => *choice,
+    let choice = |(i, choice): (usize, &Choice)| {
+        // Slices of one dictionary have the same values: they are looked at once.
+        let mut seen = HashSet::new();
+        let mut new = |a: &ArrayRef| a.as_any_dictionary_opt().is_none_or(|d| seen.insert(Arc::as_ptr(d.values()).cast::<u8>()));
+        match batches.iter().any(|b| new(b.column(i)) && nan(b.column(i))) {
+            true => Choice::Unbounded,
+            false => *choice,
+        }
     };
     choices.iter().enumerate().map(choice).collect()
 }

@@ -13,18 +13,7 @@ use std::collections::BTreeMap;
 
 /// Of the first schema version, never NULL.
 pub fn column(id: i32, name: &str, ty: ColumnType) -> ColumnDef {
-    ColumnDef {
-        id: ColumnId(id),
-        name: name.to_owned(),
-        ty,
-        nullable: false,
-        default: None,
-        codec: None,
-        ttl: None,
-        comment: String::new(),
-        since: SchemaVersion(1),
-        fill: None,
-    }
+    ColumnDef::plain(id, name, ty)
 }
 
 /// `default.<name>` with the id 1, the columns' ids counted from 1, without keys, rules and settings.

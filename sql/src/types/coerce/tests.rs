@@ -3,22 +3,10 @@ use arrow::{
     array::*,
     datatypes::{Float64Type, Int8Type, Int16Type, Int32Type, Int64Type},
 };
-use ebb_storage::ids::{ColumnId, SchemaVersion};
 use proptest::prelude::*;
 
 fn column(ty: ColumnType, nullable: bool) -> ColumnDef {
-    ColumnDef {
-        id: ColumnId(1),
-        name: "c".into(),
-        ty,
-        nullable,
-        default: None,
-        codec: None,
-        ttl: None,
-        comment: String::new(),
-        since: SchemaVersion(1),
-        fill: None,
-    }
+    ColumnDef { nullable, ..ColumnDef::plain(1, "c", ty) }
 }
 
 fn to(ty: ColumnType, array: impl Array + 'static) -> Result<ArrayRef, Refused> {

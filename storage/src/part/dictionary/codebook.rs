@@ -14,10 +14,7 @@ use arrow::{
     },
 };
 use parquet::bloom_filter::Sbbf;
-use std::{
-    borrow::Cow,
-    collections::{HashMap, hash_map::Entry},
-};
+use std::collections::{HashMap, hash_map::Entry};
 
 /// All values of a column that its chunks have had so far, numbered: what is known of a source's dictionary need not be looked up again
 /// for the next chunk.
@@ -267,16 +264,18 @@ impl Dictionary<'_> {
 
     /// The dictionary page's values. `None` with a text too long for exact bounds.
     pub fn plain(&self, kind: Kind) -> Option<Vec<u8>> {
-        let mut out = Vec::new();
-        for number in 0..self.len() as u32 {
-            let value = self.bytes(number, kind);
-            if kind == Kind::Text {
-                if value.len() > TEXT_BYTES_MAX {
-                    return None;
+        let (mut out, members) = (Vec::new(), self.members.iter().map(|m| *m as usize));
+        match self.of {
+            Values::Numbers(n) => members.for_each(|m| out.extend_from_slice(&n.values[m].to_le_bytes()[..kind.width()])),
+            Values::Texts(t) => {
+                for text in members.map(|m| t.get(m)) {
+                    if text.len() > TEXT_BYTES_MAX {
+                        return None;
+                    }
+                    out.extend_from_slice(&(text.len() as u32).to_le_bytes());
+                    out.extend_from_slice(text);
                 }
-                out.extend_from_slice(&(value.len() as u32).to_le_bytes());
             }
-            out.extend_from_slice(value.as_ref());
         }
         Some(out)
     }
@@ -297,22 +296,19 @@ impl Dictionary<'_> {
     }
 
     /// A value as Parquet writes it, a text without its length.
-    pub fn bytes(&self, number: u32, kind: Kind) -> Cow<'_, [u8]> {
+    pub fn bytes(&self, number: u32, kind: Kind) -> Vec<u8> {
         let member = self.members[number as usize] as usize;
         match self.of {
-            Values::Numbers(n) => n.values[member].to_le_bytes()[..kind.width()].to_vec().into(),
-            Values::Texts(t) => t.get(member).into(),
+            Values::Numbers(n) => n.values[member].to_le_bytes()[..kind.width()].to_vec(),
+            Values::Texts(t) => t.get(member).to_vec(),
         }
     }
 
-    /// Of the texts that `numbers` stand for; `None` for what is no text.
-    pub fn text_bytes(&self, numbers: &[u32]) -> Option<i64> {
+    /// The bytes of each text, by its number; `None` for what is no text.
+    pub fn text_lengths(&self) -> Option<Vec<i64>> {
         match self.of {
             Values::Numbers(_) => None,
-            Values::Texts(t) => {
-                let lengths: Vec<i64> = self.members.iter().map(|m| t.get(*m as usize).len() as i64).collect();
-                Some(numbers.iter().map(|n| lengths[*n as usize]).sum())
-            }
+            Values::Texts(t) => Some(self.members.iter().map(|m| t.get(*m as usize).len() as i64).collect()),
         }
     }
 

@@ -57,6 +57,8 @@ pub fn encode(options: &Options, arrays: &[ArrayRef], book: &mut Codebook) -> Re
     let Some(dictionary) = coded.dictionary.plain(kind) else { return Ok(None) };
     let entries = coded.dictionary.len();
     let orders = coded.dictionary.orders(kind);
+    let lengths = coded.dictionary.text_lengths();
+    let mut text_bytes = lengths.as_ref().map(|_| 0);
     let width = hybrid::width_of(u32::try_from(entries.saturating_sub(1)).unwrap_or(u32::MAX));
 
     let mut sink = TrackedWrite::new(Vec::new());
@@ -104,14 +106,15 @@ pub fn encode(options: &Options, arrays: &[ArrayRef], book: &mut Codebook) -> Re
         compressed += spec.compressed_size;
         uncompressed += spec.uncompressed_size;
         count += 1;
-        let text_bytes = coded.dictionary.text_bytes(numbers);
-        index.page((spec.offset, spec.bytes_written), to - from, to - from - values, numbers, (&orders, &coded.dictionary), text_bytes);
+        let of_page: Option<i64> = lengths.as_ref().map(|l| numbers.iter().map(|n| l[*n as usize]).sum());
+        text_bytes = text_bytes.zip(of_page).map(|(sum, page)| sum + page);
+        index.page((spec.offset, spec.bytes_written), to - from, to - from - values, numbers, (&orders, &coded.dictionary), of_page);
     }
     pages.close()?;
     let bytes = Bytes::from(sink.into_inner()?);
 
     let stats = |page_type, encoding, count| PageEncodingStats { page_type, encoding, count };
-    let mut metadata = ColumnChunkMetaData::builder(column.clone())
+    let metadata = ColumnChunkMetaData::builder(column.clone())
         .set_compression(options.codec.parquet())
         .set_encodings(vec![Encoding::PLAIN, Encoding::RLE, Encoding::RLE_DICTIONARY])
         .set_page_encoding_stats(vec![
@@ -123,10 +126,8 @@ pub fn encode(options: &Options, arrays: &[ArrayRef], book: &mut Codebook) -> Re
         .set_total_uncompressed_size(uncompressed as i64)
         .set_dictionary_page_offset(Some(0))
         .set_data_page_offset(data_offset as i64)
+        .set_unencoded_byte_array_data_bytes(text_bytes)
         .set_statistics(index.statistics(&coded.dictionary, rows - coded.numbers.len()));
-    if kind == Kind::Text {
-        metadata = metadata.set_unencoded_byte_array_data_bytes(coded.dictionary.text_bytes(&coded.numbers));
-    }
     let bloom_filter = options.bloom.map(|fpp| coded.dictionary.bloom(fpp)).transpose()?.flatten();
     let (column_index, offset_index) = index.finish()?;
     let close = ColumnCloseResult {
@@ -237,7 +238,7 @@ impl PageIndex {
 
     /// A bound's bytes. A zero is the lesser one as a minimum and the greater one as a maximum, since both compare equal.
     fn bound(&self, dictionary: &Dictionary<'_>, number: u32, min: bool) -> Vec<u8> {
-        let bytes = dictionary.bytes(number, self.kind).into_owned();
+        let bytes = dictionary.bytes(number, self.kind);
         match self.kind {
             Kind::Float64 if f64::from_le_bytes(bytes.as_slice().try_into().unwrap_or_default()) == 0.0 => {
                 (if min { -0.0f64 } else { 0.0 }).to_le_bytes().to_vec()

@@ -20,18 +20,7 @@ use arrow::{
 use object_store::{ObjectStore, ObjectStoreExt, memory::InMemory, path::Path};
 
 fn column(id: i32, name: &str, ty: ColumnType, nullable: bool) -> ColumnDef {
-    ColumnDef {
-        id: ColumnId(id),
-        name: name.into(),
-        ty,
-        nullable,
-        default: None,
-        codec: None,
-        ttl: None,
-        comment: String::new(),
-        since: SchemaVersion(1),
-        fill: None,
-    }
+    ColumnDef { nullable, ..ColumnDef::plain(id, name, ty) }
 }
 
 fn def(columns: Vec<ColumnDef>, order_by: &[&str]) -> StreamDef {

@@ -13,11 +13,12 @@ use crate::settings::{ServerSettings, StreamSettings};
 use ebb_storage::{
     Timestamp,
     codec::Codec,
-    ids::{Epoch, Fingerprint, Generation, PartId, SchemaVersion, StreamId},
+    ids::{DiskId, Epoch, Fingerprint, Generation, PartId, SchemaVersion, StreamId},
     part::{PartMeta, meta::RuleFacts},
     testkit::defs,
 };
 use proptest::prelude::*;
+use std::sync::Arc;
 
 const NEVER: Timestamp = Timestamp::MAX;
 
@@ -36,6 +37,7 @@ fn stream(partitions: Vec<PartitionView>) -> StreamView {
         settings: settings(),
         rules: vec![RuleView { fingerprint: Fingerprint(1), text: "d DELETE".into(), kind: RuleKind::Delete }],
         stops: Stops::default(),
+        tiers: Arc::new(TierView::of_one(DiskView::unlimited(DiskId::DEFAULT, "default"))),
         partitions,
     }
 }
@@ -47,8 +49,14 @@ fn part(id: u32, first_due: Timestamp, whole_due: Timestamp) -> PartView {
         level: 0,
         bytes: 1000,
         rows: 10,
+        disk: DiskId::DEFAULT,
+        codec: Codec::Lz4,
+        written_at: Timestamp(0),
+        move_due_since: None,
+        changes: Box::default(),
         first_due,
         whole_due,
+        worth_at: first_due,
         unmeasured: false,
         busy: false,
         failure: None,
@@ -60,7 +68,7 @@ fn meta(rows: u64, facts: Vec<RuleFacts>) -> PartMeta {
 }
 
 fn partition(value: &str, parts: Vec<PartView>) -> PartitionView {
-    PartitionView { value: value.into(), pruned_at: None, parts }
+    PartitionView { value: value.into(), pruned_at: None, recompressed_at: None, parts }
 }
 
 fn at(s: i64) -> Timestamp {

@@ -1,11 +1,13 @@
 //! The facts that decisions are made from. A view is built from the manifest and kept up by its commits; it owns no IO.
 
+use super::tiers::TierView;
 use crate::settings::StreamSettings;
 use ebb_storage::{
     Timestamp,
-    ids::{Fingerprint, Generation, PartId, SchemaVersion, StreamId},
+    codec::Codec,
+    ids::{DiskId, Fingerprint, Generation, PartId, SchemaVersion, StreamId},
     part::meta::{PartMeta, RuleFacts},
-    rules::{Action, Rule},
+    rules::{Action, Destination, Rule},
 };
 use std::{sync::Arc, time::Duration};
 
@@ -19,6 +21,8 @@ pub struct StreamView {
     /// In the order of the TTL clause.
     pub rules: Vec<RuleView>,
     pub stops: Stops,
+    /// The storage policy, with the room there is now.
+    pub tiers: Arc<TierView>,
     pub partitions: Vec<PartitionView>,
 }
 
@@ -30,10 +34,12 @@ pub struct RuleView {
     pub kind: RuleKind,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RuleKind {
     Delete,
     DeleteWhere,
+    Recompress(Codec),
+    Move(Destination),
     /// Known to the language and not to this engine; a stream cannot have it.
     Other,
 }
@@ -43,6 +49,8 @@ pub struct PartitionView {
     pub value: Arc<str>,
     /// When the last prune of the partition ended.
     pub pruned_at: Option<Timestamp>,
+    /// When the last recompression that was a job of its own ended.
+    pub recompressed_at: Option<Timestamp>,
     pub parts: Vec<PartView>,
 }
 
@@ -54,15 +62,36 @@ pub struct PartView {
     pub level: u32,
     pub bytes: u64,
     pub rows: u64,
+    pub disk: DiskId,
+    pub codec: Codec,
+    /// When its rows were last written together.
+    pub written_at: Timestamp,
+    /// The earliest moment at which one of the parts it was merged from was both written and due for a move.
+    pub move_due_since: Option<Timestamp>,
+    /// Of each RECOMPRESS and MOVE rule that concerns every row, when; in the order of the rules.
+    pub changes: Box<[Change]>,
     /// The earliest moment at which a rule removes a row; MAX where none will.
     pub first_due: Timestamp,
     /// The moment from which rules that the facts prove remove every row; MAX where they never do.
     pub whole_due: Timestamp,
+    /// When enough rows are due, or the oldest has been for long enough, that a rewrite on a volume without merges is worth it.
+    pub worth_at: Timestamp,
     /// A current rule has no facts of this part.
     pub unmeasured: bool,
     /// A running job has it.
     pub busy: bool,
     pub failure: Option<Box<Failure>>,
+}
+
+/// When a rule that changes place or codec concerns a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Change {
+    /// Its place among the stream's rules.
+    pub rule: u32,
+    /// When the first row is due.
+    pub first: Timestamp,
+    /// When all are: the rule applies from here.
+    pub at: Timestamp,
 }
 
 /// Attempts at a part that went wrong, since the last one that did not.
@@ -106,12 +135,18 @@ impl RuleView {
         let kind = match &rule.action {
             Action::Delete { only: None } => RuleKind::Delete,
             Action::Delete { only: Some(_) } => RuleKind::DeleteWhere,
-            _ => RuleKind::Other,
+            Action::Recompress(codec) => RuleKind::Recompress(*codec),
+            Action::Move(to) => RuleKind::Move(to.clone()),
+            Action::GroupBy { .. } => RuleKind::Other,
         };
         Self { fingerprint: rule.fingerprint, text: rule.to_string(), kind }
     }
     pub fn deletes(&self) -> bool {
         matches!(self.kind, RuleKind::Delete | RuleKind::DeleteWhere)
+    }
+    /// Whether it changes place or codec of whole parts.
+    pub fn changes(&self) -> bool {
+        matches!(self.kind, RuleKind::Recompress(_) | RuleKind::Move(_))
     }
 }
 
@@ -125,21 +160,36 @@ impl PartView {
             level: meta.level,
             bytes: meta.placement.bytes,
             rows: meta.rows,
+            disk: meta.placement.disk,
+            codec: meta.placement.codec,
+            written_at: meta.written_at,
+            move_due_since: meta.move_due_since,
+            changes: Box::default(),
             first_due: Timestamp::MAX,
             whole_due: Timestamp::MAX,
+            worth_at: Timestamp::MAX,
             unmeasured: false,
             busy: false,
             failure: None,
         };
-        for rule in rules.iter().filter(|r| r.deletes()) {
+        let mut changes = Vec::new();
+        for (i, rule) in rules.iter().enumerate().filter(|(_, r)| r.deletes() || r.changes()) {
             match meta.facts_of(rule.fingerprint) {
                 None => view.unmeasured = true,
-                Some(facts) => {
+                Some(facts) if rule.deletes() => {
                     view.first_due = view.first_due.min(facts.earliest.unwrap_or(Timestamp::MAX));
                     view.whole_due = view.whole_due.min(whole_due(facts, alive));
+                    view.worth_at = view.worth_at.min(worth_at(facts, alive));
+                }
+                Some(facts) => {
+                    let at = whole_due(facts, alive);
+                    if at != Timestamp::MAX {
+                        changes.push(Change { rule: i as u32, first: facts.earliest.unwrap_or(at), at });
+                    }
                 }
             }
         }
+        view.changes = changes.into();
         view
     }
 
@@ -154,6 +204,26 @@ pub fn whole_due(facts: &RuleFacts, alive: u64) -> Timestamp {
         Some(latest) if facts.never == 0 && facts.rows == alive => latest,
         _ => Timestamp::MAX,
     }
+}
+
+/// Of the rows that a part on a volume without merges keeps, one in so many must be due before it is rewritten.
+const WORTH_ONE_IN: u64 = 10;
+/// Its oldest due row waits no longer than this for it.
+const WORTH_AFTER: Duration = Duration::from_secs(30 * 86_400);
+
+/// When a tenth of the rows is due, or the oldest due row has waited for thirty days. Between the first and the last of them rows are
+/// taken to come due evenly: the facts do not tell more, and no row waits longer for it than the second bound.
+pub fn worth_at(facts: &RuleFacts, alive: u64) -> Timestamp {
+    let (Some(first), Some(last)) = (facts.earliest, facts.latest) else { return Timestamp::MAX };
+    let longest = first.saturating_add(WORTH_AFTER);
+    let need = alive.div_ceil(WORTH_ONE_IN).max(1);
+    if facts.rows < need {
+        return longest;
+    }
+    let span = i128::from(last.0) - i128::from(first.0);
+    let steps = i128::from(facts.rows.saturating_sub(1).max(1));
+    let at = i128::from(first.0) + (span * i128::from(need - 1)).div_euclid(steps);
+    longest.min(Timestamp(i64::try_from(at).unwrap_or(i64::MAX)))
 }
 
 /// Rows that an earlier removal took from main while the file still holds them.

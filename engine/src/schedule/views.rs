@@ -4,13 +4,13 @@ use crate::{
     core::Core,
     ingest::tail::Tail,
     observe::Explained,
-    plan::{self, PartView, PartitionView, RuleView, Stops, StreamView},
+    plan::{self, DiskView, PartView, PartitionView, RuleView, Stops, StreamView, TierView},
     schedule::Stop,
     write::stamped,
 };
 use ebb_storage::{
     Error, Result, Timestamp,
-    ids::{PartId, StreamId},
+    ids::{DiskId, PartId, StreamId},
     manifest::{StreamState, edit::Timer},
     part::PartMeta,
 };
@@ -26,8 +26,13 @@ pub fn stream_view(core: &Core, state: &StreamState) -> Result<StreamView> {
             let failure = failures.remove(&meta.id).map(Box::new);
             PartView { busy: busy.contains(&meta.id), failure, ..PartView::of(meta, &rules) }
         });
-        let parts = parts.collect();
-        partitions.push(PartitionView { value: value.clone(), pruned_at: partition.timers.get(&Timer::Prune).copied(), parts });
+        let timer = |t| partition.timers.get(&t).copied();
+        partitions.push(PartitionView {
+            value: value.clone(),
+            pruned_at: timer(Timer::Prune),
+            recompressed_at: timer(Timer::Recompress),
+            parts: parts.collect(),
+        });
     }
     Ok(StreamView {
         id: state.def.id,
@@ -36,6 +41,7 @@ pub fn stream_view(core: &Core, state: &StreamState) -> Result<StreamView> {
         settings: compiled.settings.clone(),
         rules,
         stops: stops_of(core, state.def.id),
+        tiers: Arc::new(TierView::of_one(DiskView::unlimited(DiskId::DEFAULT, "default"))),
         partitions,
     })
 }
@@ -89,7 +95,12 @@ fn add_staged(view: &mut StreamView, tail: &Tail) -> HashMap<PartId, Arc<PartMet
         let part = PartView::of(&meta, &view.rules);
         match view.partitions.iter_mut().find(|p| p.value == meta.partition) {
             Some(partition) => partition.parts.push(part),
-            None => view.partitions.push(PartitionView { value: meta.partition.clone(), pruned_at: None, parts: vec![part] }),
+            None => view.partitions.push(PartitionView {
+                value: meta.partition.clone(),
+                pruned_at: None,
+                recompressed_at: None,
+                parts: vec![part],
+            }),
         }
         staged.insert(meta.id, meta);
     }

@@ -22,6 +22,11 @@ pub struct StreamSettings {
     pub max_bytes_to_merge: u64,
     /// `merge_with_ttl_timeout`
     pub prune_every: Duration,
+    /// `merge_with_recompression_ttl_timeout`
+    pub recompress_every: Duration,
+    /// `ttl_move_grace_seconds`
+    pub move_grace: Duration,
+    pub storage_policy: String,
     pub only_drop_parts: bool,
     pub hide_expired: bool,
 }
@@ -49,6 +54,12 @@ impl StreamSettings {
             max_parts_to_merge: usize::try_from(int("max_parts_to_merge_at_once")).unwrap_or(usize::MAX),
             max_bytes_to_merge: int("max_bytes_to_merge_at_max_space_in_pool"),
             prune_every: Duration::from_secs(int("merge_with_ttl_timeout")),
+            recompress_every: Duration::from_secs(int("merge_with_recompression_ttl_timeout")),
+            move_grace: Duration::from_secs(int("ttl_move_grace_seconds")),
+            storage_policy: match def.settings.get("storage_policy") {
+                Some(SettingValue::Text(t)) => t.clone(),
+                _ => ebb_storage::disk::policy::DEFAULT.to_owned(),
+            },
             only_drop_parts: flag("ttl_only_drop_parts"),
             hide_expired: flag("ttl_hide_expired"),
         }

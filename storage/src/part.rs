@@ -2,9 +2,10 @@
 //!
 //! `meta` is what the manifest knows of a part, `key` builds object keys (nobody else does), `row_set` are sets of rows inside one.
 //! `sort` orders rows before they are written, `encoding` chooses how columns are encoded, `encode` writes a file, `store` makes it
-//! durable, `reader` reads it back, `coded` as it is coded (`dictionary` does that for one column), `merge` brings sorted parts together.
+//! durable, `reader` reads it back, `recode` gives its pages another codec (`compress`), `coded` as it is coded (`dictionary` does that for one column), `merge` brings sorted parts together.
 
 mod coded;
+mod compress;
 mod dictionary;
 pub mod encode;
 pub mod encoding;
@@ -12,6 +13,7 @@ pub mod key;
 pub mod merge;
 pub mod meta;
 pub mod reader;
+mod recode;
 pub mod row_map;
 pub mod row_set;
 pub mod sort;

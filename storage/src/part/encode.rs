@@ -11,7 +11,6 @@ use crate::{
     part::{
         dictionary::{self, write::Codebook},
         encoding::{self, Choice},
-        reader::PartReader,
         stats::{Bound, ColumnStats},
     },
     stream_def::{StreamDef, TP_TIME},
@@ -26,12 +25,10 @@ use parquet::{
         ArrowSchemaConverter, add_encoded_arrow_schema_to_metadata,
         arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves},
     },
-    basic::Encoding,
-    column::writer::ColumnCloseResult,
     file::{
-        metadata::{RowGroupMetaData, SortingColumn},
+        metadata::SortingColumn,
         properties::{EnabledStatistics, WriterProperties, WriterVersion},
-        writer::SerializedFileWriter,
+        writer::{SerializedFileWriter, SerializedRowGroupWriter},
     },
     schema::types::{ColumnDescPtr, ColumnPath},
 };
@@ -185,12 +182,13 @@ impl<W: Write + Send> PartEncoder<W> {
         };
         let chunks = encode_columns(&self.options, &choices, &columns, (writers, &mut self.books), &batches)?;
         drop(batches);
+        let mut codecs = std::iter::once(self.options.codec).chain(self.options.column_codecs.values().map(|c| c.codec));
+        if codecs.any(|c| matches!(c, Codec::Lz4hc(_))) && chunks.iter().any(|c| matches!(c, ColumnChunk::Library(_))) {
+            return self.end_row_group_in_lz4hc(chunks);
+        }
         let mut group = file.next_row_group()?;
         for chunk in chunks {
-            match chunk {
-                ColumnChunk::Library(chunk) => chunk.append_to_row_group(&mut group)?,
-                ColumnChunk::Coded(chunk) => group.append_column(&chunk.bytes, chunk.close)?,
-            }
+            chunk.append_to(&mut group)?;
         }
         let metadata = group.close()?;
         crate::part::stats::fold(&mut self.stats, &self.options.schema, &metadata);
@@ -207,34 +205,6 @@ impl<W: Write + Send> PartEncoder<W> {
         let file = SerializedFileWriter::new(sink, parquet_schema.root_schema_ptr(), Arc::new(props))?;
         let factory = ArrowRowGroupWriterFactory::new(&file, self.options.schema.clone());
         (self.file, self.choices) = (Some((file, factory)), choices);
-        Ok(())
-    }
-
-    /// Takes over row group `i` of a part with the same columns, without decoding it. `uncompressed` is what its values come to.
-    pub fn copy_row_group(&mut self, from: &PartReader, i: usize, uncompressed: u64) -> Result<()> {
-        self.end_row_group()?;
-        let metadata = from.metadata();
-        let source = metadata.row_group(i);
-        if self.file.is_none() {
-            self.begin(choices_of(&self.options.schema, source))?;
-        }
-        let (file, _) = self.file.as_mut().expect("begun above");
-        let mut group = file.next_row_group()?;
-        for (at, column) in source.columns().iter().enumerate() {
-            let close = ColumnCloseResult {
-                bytes_written: column.compressed_size().max(0) as u64,
-                rows_written: source.num_rows().max(0) as u64,
-                metadata: column.clone(),
-                bloom_filter: from.bloom_filter(i, at)?,
-                column_index: metadata.column_index().and_then(|c| c.get(i)?.get(at).cloned()),
-                offset_index: metadata.offset_index().and_then(|o| o.get(i)?.get(at).cloned()),
-            };
-            group.append_column(from.source(), close)?;
-        }
-        let written = group.close()?;
-        crate::part::stats::fold(&mut self.stats, &self.options.schema, &written);
-        self.row_groups.push(source.num_rows().max(0) as u64);
-        self.uncompressed_bytes += uncompressed;
         Ok(())
     }
 
@@ -302,20 +272,6 @@ fn without_bounds(
     let others = ArrowRowGroupWriterFactory::new(&file, options.schema.clone()).create_column_writers(row_group)?;
     let of_root = options.schema.fields().iter().zip(choices).flat_map(|(f, c)| std::iter::repeat_n(c, leaves(f.data_type())));
     Ok(writers.into_iter().zip(others).zip(of_root).map(|((w, o), c)| if *c == Choice::Unbounded { o } else { w }).collect())
-}
-
-/// What the columns of a row group were written with.
-fn choices_of(schema: &SchemaRef, group: &RowGroupMetaData) -> Vec<Choice> {
-    let mut leaf = 0;
-    let mut choices = Vec::with_capacity(schema.fields().len());
-    for field in schema.fields() {
-        let column = group.columns().get(leaf);
-        let with = |e: &Encoding| column.is_some_and(|c| c.dictionary_page_offset().is_none() && c.encodings().any(|had| had == *e));
-        let plain = [Encoding::DELTA_BINARY_PACKED, Encoding::BYTE_STREAM_SPLIT].into_iter().find(with);
-        choices.push(plain.map_or(Choice::Dictionary, Choice::Plain));
-        leaf += leaves(field.data_type());
-    }
-    choices
 }
 
 fn properties(options: &WriteOptions, choices: &[Choice]) -> WriterProperties {
@@ -389,6 +345,43 @@ enum ColumnChunk {
     Coded(dictionary::write::Chunk),
 }
 
+impl ColumnChunk {
+    fn append_to<W: Write + Send>(self, group: &mut SerializedRowGroupWriter<'_, W>) -> Result<()> {
+        match self {
+            Self::Library(chunk) => chunk.append_to_row_group(group)?,
+            Self::Coded(chunk) => group.append_column(&chunk.bytes, chunk.close)?,
+        }
+        Ok(())
+    }
+}
+
+/// Does `jobs` on so many threads; their answers in no order.
+fn side_by_side<J: Send, A: Send>(threads: usize, jobs: Vec<J>, work: impl Fn(J) -> Result<A> + Sync) -> Result<Vec<A>> {
+    let threads = threads.clamp(1, jobs.len().max(1));
+    if threads == 1 {
+        return jobs.into_iter().map(work).collect();
+    }
+    let queue = parking_lot::Mutex::new(jobs.into_iter());
+    let one = || -> Result<Vec<A>> {
+        let mut mine = Vec::new();
+        loop {
+            let job = queue.lock().next();
+            match job {
+                Some(job) => mine.push(work(job)?),
+                None => return Ok(mine),
+            }
+        }
+    };
+    let results = std::thread::scope(|scope| {
+        let handles: Vec<_> = (0..threads).map(|_| scope.spawn(one)).collect();
+        handles
+            .into_iter()
+            .map(|h| h.join().unwrap_or_else(|_| Err(Error::internal("a thread of an encoder panicked"))))
+            .collect::<Vec<_>>()
+    });
+    Ok(results.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+}
+
 /// All columns of one row group, on as many threads as the options say.
 fn encode_columns(
     options: &WriteOptions,
@@ -428,27 +421,7 @@ fn encode_columns(
         let chunks = writers.into_iter().map(|w| Ok(ColumnChunk::Library(w.close()?)));
         Ok((i, chunks.collect::<Result<_>>()?))
     };
-    let threads = options.threads.clamp(1, jobs.len().max(1));
-    let mut done: Vec<(usize, Vec<ColumnChunk>)> = if threads == 1 {
-        jobs.into_iter().map(encode).collect::<Result<_>>()?
-    } else {
-        let queue = parking_lot::Mutex::new(jobs.into_iter());
-        let work = || -> Result<Vec<_>> {
-            let mut mine = Vec::new();
-            loop {
-                let job = queue.lock().next();
-                match job {
-                    Some(job) => mine.push(encode(job)?),
-                    None => return Ok(mine),
-                }
-            }
-        };
-        let results = std::thread::scope(|scope| {
-            let handles: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-            handles.into_iter().map(|h| h.join().unwrap_or_else(|_| Err(Error::internal("encoding a column panicked")))).collect::<Vec<_>>()
-        });
-        results.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect()
-    };
+    let mut done = side_by_side(options.threads, jobs, encode)?;
     done.sort_by_key(|(i, _)| *i);
     Ok(done.into_iter().flat_map(|(_, chunks)| chunks).collect())
 }
@@ -520,6 +493,8 @@ impl<W: Write> Write for Hashing<W> {
         self.inner.flush()
     }
 }
+
+mod takeover;
 
 #[cfg(test)]
 mod tests;

@@ -104,6 +104,14 @@ impl PartReader {
         Ok(Self { key: key.clone(), source, metadata })
     }
 
+    /// A file that is in memory.
+    pub(super) fn of_bytes(name: &str, bytes: Bytes) -> Result<Self> {
+        let (key, source) = (Path::from(name), Source::Bytes(bytes));
+        let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
+        let metadata = guarded(&key, || ArrowReaderMetadata::load(&source, options))?;
+        Ok(Self { key, source, metadata })
+    }
+
     pub fn schema(&self) -> &SchemaRef {
         self.metadata.schema()
     }
@@ -248,7 +256,10 @@ pub(super) fn guarded<T>(key: &Path, f: impl FnOnce() -> ParquetResult<T>) -> Re
     };
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(ParquetError::External(e))) if e.downcast_ref::<std::io::Error>().is_some() => {
+        // An early end is the bytes' fault, not the disk's.
+        Ok(Err(ParquetError::External(e)))
+            if e.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() != std::io::ErrorKind::UnexpectedEof) =>
+        {
             Err(Error::unavailable(format!("{key} cannot be read: {e}")))
         }
         Ok(Err(e)) => Err(damaged(&e)),

@@ -24,9 +24,18 @@ use parquet::{
 use std::sync::Arc;
 
 /// A chunk's bytes, which know where in the file they stood.
-struct Piece {
+pub(in crate::part) struct Piece {
     start: u64,
     bytes: Bytes,
+}
+
+impl Piece {
+    /// All of `chunk`, read at once.
+    pub fn of(source: &impl ChunkReader, chunk: &ColumnChunkMetaData) -> Result<Self> {
+        let (start, length) = chunk.byte_range();
+        let bytes = source.get_bytes(start, usize::try_from(length).map_err(|_| damaged("a chunk's length"))?)?;
+        Ok(Self { start, bytes })
+    }
 }
 
 impl Length for Piece {
@@ -79,9 +88,7 @@ impl Rows {
     /// # Errors
     /// Where the bytes make no sense.
     pub fn open(source: &impl ChunkReader, chunk: &ColumnChunkMetaData, t: &DataType, rows: usize) -> Result<Self> {
-        let (start, length) = chunk.byte_range();
-        let bytes = source.get_bytes(start, usize::try_from(length).map_err(|_| damaged("a chunk's length"))?)?;
-        let mut pages = SerializedPageReader::new(Arc::new(Piece { start, bytes }), chunk, rows, None)?;
+        let mut pages = SerializedPageReader::new(Arc::new(Piece::of(source, chunk)?), chunk, rows, None)?;
         let kind = Kind::of(t).ok_or_else(|| damaged("a type"))?;
         let values = match pages.get_next_page()? {
             Some(Page::DictionaryPage { buf, num_values, .. }) => values_of(&buf, num_values as usize, kind, t)?,

@@ -5,7 +5,7 @@ use super::{
     codebook::{Coded, Dictionary},
     hybrid,
 };
-use crate::{Error, Result, codec::Codec};
+use crate::{Result, codec::Codec, part::compress::Compressor};
 use arrow::array::{Array, ArrayRef};
 use bytes::Bytes;
 use parquet::{
@@ -52,7 +52,7 @@ pub fn encode(options: &Options, arrays: &[ArrayRef], book: &mut Codebook) -> Re
     if column.max_rep_level() != 0 || levels > 1 || (nulls && levels == 0) || arrays.iter().any(|a| Kind::of(a.data_type()) != Some(kind)) {
         return Ok(None);
     }
-    let Some(mut compressor) = Compressor::of(options.codec) else { return Ok(None) };
+    let mut compressor = Compressor::of(options.codec)?;
     let Some(coded) = Coded::of(arrays, kind, nulls, options.dictionary_bytes, book)? else { return Ok(None) };
     let Some(dictionary) = coded.dictionary.plain(kind) else { return Ok(None) };
     let entries = coded.dictionary.len();
@@ -292,31 +292,5 @@ impl PageIndex {
         });
         let columns = if self.columns.valid() { Some(self.columns.build()?) } else { None };
         Ok((columns, self.offsets.build()))
-    }
-}
-
-/// The codecs whose blocks are pages as they are.
-enum Compressor {
-    None,
-    Lz4,
-    Zstd(Box<zstd::bulk::Compressor<'static>>),
-}
-
-impl Compressor {
-    fn of(codec: Codec) -> Option<Self> {
-        match codec {
-            Codec::None => Some(Self::None),
-            Codec::Lz4 => Some(Self::Lz4),
-            Codec::Zstd(level) => zstd::bulk::Compressor::new(i32::from(level)).ok().map(|c| Self::Zstd(Box::new(c))),
-            _ => None,
-        }
-    }
-
-    fn compress(&mut self, page: &[u8]) -> Result<Bytes> {
-        Ok(match self {
-            Self::None => Bytes::copy_from_slice(page),
-            Self::Lz4 => lz4_flex::block::compress(page).into(),
-            Self::Zstd(c) => c.compress(page).map_err(|e| Error::internal(format!("zstd: {e}")))?.into(),
-        })
     }
 }

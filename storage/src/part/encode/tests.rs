@@ -326,7 +326,7 @@ async fn damage_is_an_error_and_never_a_panic() {
 /// A NaN is above every number where values are compared, and in no bounds where they are kept: a chunk with one has none.
 #[tokio::test]
 async fn a_chunk_with_a_nan_has_no_bounds() {
-    let def = def(vec![column(1, "f", ColumnType::Float64, true), column(2, "g", ColumnType::Float32, false)], &[]);
+    let def = def(vec![column(1, "f", ColumnType::Float64, true), column(2, "g", ColumnType::Float32, true)], &[]);
     for codec in [Codec::Lz4, Codec::Gzip(6)] {
         // One row group with a NaN, one without; of the first column in a dictionary, of the second split by byte.
         let f = (0..20_000).map(|i| (i % 3 != 0).then_some(if i == 100 { f64::NAN } else { f64::from(i % 10) }));
@@ -342,7 +342,8 @@ async fn a_chunk_with_a_nan_has_no_bounds() {
         }
         let of = |i: i32| encoded.stats.iter().find(|s| s.column == ColumnId(i)).unwrap();
         assert_eq!((&of(1).min, &of(2).max), (&None, &None));
-        assert_eq!(of(1).known_nulls(), (codec == Codec::Lz4).then_some(6667));
+        // Of the column that the library wrote nobody counted them.
+        assert_eq!((of(1).known_nulls(), of(2).known_nulls()), (Some(6667), None));
     }
 }
 

@@ -1,0 +1,141 @@
+//! Row groups that are taken over from another file without decoding a value: bytes as they are, or pages in another codec.
+
+use super::{Choice, ColumnChunk, PartEncoder, WriteOptions, field_id, leaves, properties, side_by_side};
+use crate::{
+    Result,
+    codec::{Codec, ColumnCodec},
+    ids::ColumnId,
+    part::{encode::ROW_GROUP_ROWS, reader::PartReader, recode},
+};
+use arrow::datatypes::{Field, SchemaRef};
+use parquet::{
+    arrow::{ArrowSchemaConverter, add_encoded_arrow_schema_to_metadata},
+    basic::Encoding,
+    column::writer::ColumnCloseResult,
+    file::{
+        metadata::{RowGroupMetaData, SortingColumn},
+        writer::SerializedFileWriter,
+    },
+};
+use std::{collections::HashMap, io::Write, sync::Arc};
+
+impl WriteOptions {
+    /// To write the columns of a part as they are, whatever its stream has become since.
+    pub fn like(from: &PartReader, codec: Codec, column_codecs: HashMap<ColumnId, ColumnCodec>) -> Self {
+        let leaf = |i: i32| from.metadata().file_metadata().schema_descr().columns().get(usize::try_from(i).ok()?).cloned();
+        let name = |s: &SortingColumn| leaf(s.column_idx)?.path().parts().first().cloned();
+        let sorting = from.metadata().row_groups().first().and_then(|g| g.sorting_columns().cloned()).unwrap_or_default();
+        Self {
+            schema: from.schema().clone(),
+            codec,
+            column_codecs,
+            sorted_by: sorting.iter().map_while(name).collect(),
+            bloom: Vec::new(),
+            row_group_rows: ROW_GROUP_ROWS,
+            threads: 1,
+        }
+    }
+}
+
+impl<W: Write + Send> PartEncoder<W> {
+    /// Takes over row group `i` of a part with the same columns, without decoding it. `uncompressed` is what its values come to.
+    pub fn copy_row_group(&mut self, from: &PartReader, i: usize, uncompressed: u64) -> Result<()> {
+        self.end_row_group()?;
+        self.take_row_group(from, i, &|_| None)?;
+        self.uncompressed_bytes += uncompressed;
+        Ok(())
+    }
+
+    /// [`Self::copy_row_group`] with its pages compressed anew, by the options' codec. Columns with a codec of their own keep it.
+    pub fn recode_row_group(&mut self, from: &PartReader, i: usize, uncompressed: u64) -> Result<()> {
+        self.end_row_group()?;
+        let (codec, own) = (self.options.codec, self.own_codecs());
+        self.take_row_group(from, i, &|root| own.get(root).is_none_or(Option::is_none).then_some(codec))?;
+        self.uncompressed_bytes += uncompressed;
+        Ok(())
+    }
+
+    /// Each column's own codec.
+    fn own_codecs(&self) -> Vec<Option<Codec>> {
+        let own = |f: &Arc<Field>| field_id(f).and_then(|id| self.options.column_codecs.get(&id)).map(|c| c.codec);
+        self.options.schema.fields().iter().map(own).collect()
+    }
+
+    /// Column chunks as they are, or their pages in the codec that `recode` names for the column at that place of the schema.
+    fn take_row_group(&mut self, from: &PartReader, i: usize, recode: &(dyn Fn(usize) -> Option<Codec> + Sync)) -> Result<()> {
+        let source = from.metadata().row_group(i);
+        if self.file.is_none() {
+            self.begin(choices_of(&self.options.schema, source))?;
+        }
+        let roots = self.options.schema.fields().iter().enumerate();
+        let jobs = roots.flat_map(|(root, f)| std::iter::repeat_n(recode(root), leaves(f.data_type()))).enumerate();
+        let jobs: Vec<(usize, Codec)> = jobs.filter_map(|(leaf, codec)| Some((leaf, codec?))).collect();
+        let recoded = side_by_side(self.options.threads, jobs, |(leaf, codec)| Ok((leaf, recode::chunk(from, i, leaf, codec)?)))?;
+        let mut recoded: HashMap<usize, recode::Recoded> = recoded.into_iter().collect();
+        let (file, _) = self.file.as_mut().expect("begun above");
+        let mut group = file.next_row_group()?;
+        for leaf in 0..source.num_columns() {
+            match recoded.remove(&leaf) {
+                Some(chunk) => group.append_column(&chunk.bytes, chunk.close)?,
+                None => group.append_column(from.source(), closed_as_it_is(from, i, leaf)?)?,
+            }
+        }
+        let written = group.close()?;
+        crate::part::stats::fold(&mut self.stats, &self.options.schema, &written);
+        self.row_groups.push(source.num_rows().max(0) as u64);
+        Ok(())
+    }
+
+    /// The library has no LZ4HC: what it made is compressed anew, in memory.
+    pub(super) fn end_row_group_in_lz4hc(&mut self, chunks: Vec<ColumnChunk>) -> Result<()> {
+        let codecs: Vec<Codec> = self.own_codecs().into_iter().map(|own| own.unwrap_or(self.options.codec)).collect();
+        let mut made_by_library = Vec::with_capacity(chunks.len());
+        let mut props = properties(&self.options, &self.choices);
+        add_encoded_arrow_schema_to_metadata(&self.options.schema, &mut props);
+        let parquet_schema = ArrowSchemaConverter::new().convert(&self.options.schema)?;
+        let mut file = SerializedFileWriter::new(Vec::new(), parquet_schema.root_schema_ptr(), Arc::new(props))?;
+        let mut group = file.next_row_group()?;
+        for chunk in chunks {
+            made_by_library.push(matches!(chunk, ColumnChunk::Library(_)));
+            chunk.append_to(&mut group)?;
+        }
+        group.close()?;
+        let from = PartReader::of_bytes("a row group in memory", file.into_inner()?.into())?;
+        let mut leaf = 0;
+        let mut by_library = Vec::with_capacity(codecs.len());
+        for field in self.options.schema.fields() {
+            by_library.push(made_by_library.get(leaf).copied().unwrap_or(false));
+            leaf += leaves(field.data_type());
+        }
+        let recode = |root: usize| codecs.get(root).copied().filter(|c| by_library[root] && matches!(c, Codec::Lz4hc(_)));
+        self.take_row_group(&from, 0, &recode)
+    }
+}
+
+/// What a row group is told of a chunk that it takes over as it is.
+fn closed_as_it_is(from: &PartReader, group: usize, leaf: usize) -> Result<ColumnCloseResult> {
+    let metadata = from.metadata();
+    let (source, column) = (metadata.row_group(group), metadata.row_group(group).column(leaf));
+    Ok(ColumnCloseResult {
+        bytes_written: column.compressed_size().max(0) as u64,
+        rows_written: source.num_rows().max(0) as u64,
+        metadata: column.clone(),
+        bloom_filter: from.bloom_filter(group, leaf)?,
+        column_index: metadata.column_index().and_then(|c| c.get(group)?.get(leaf).cloned()),
+        offset_index: metadata.offset_index().and_then(|o| o.get(group)?.get(leaf).cloned()),
+    })
+}
+
+/// What the columns of a row group were written with.
+fn choices_of(schema: &SchemaRef, group: &RowGroupMetaData) -> Vec<Choice> {
+    let mut leaf = 0;
+    let mut choices = Vec::with_capacity(schema.fields().len());
+    for field in schema.fields() {
+        let column = group.columns().get(leaf);
+        let with = |e: &Encoding| column.is_some_and(|c| c.dictionary_page_offset().is_none() && c.encodings().any(|had| had == *e));
+        let plain = [Encoding::DELTA_BINARY_PACKED, Encoding::BYTE_STREAM_SPLIT].into_iter().find(with);
+        choices.push(plain.map_or(Choice::Dictionary, Choice::Plain));
+        leaf += leaves(field.data_type());
+    }
+    choices
+}

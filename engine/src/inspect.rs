@@ -5,8 +5,8 @@
 use crate::{live::Live, open};
 use ebb_storage::{
     Error, ErrorKind, Result,
-    disk::{Disk as AnyDisk, DurableFs, open::read_format},
-    ids::{CommitNo, DatabaseId, DiskId, Lsn},
+    disk::{Disk as AnyDisk, DurableFs, default_disk, open::read_format},
+    ids::{DatabaseId, DiskId, Lsn},
     log::{
         LogDir, LogFile, RealLogDir,
         frame::FileName,
@@ -73,10 +73,7 @@ pub async fn check(dir: &Path) -> Result<Report> {
     look_at_log(&mut report, log.as_ref(), &database, applied)?;
     let Some(manifest) = inspected.manifest else { return Ok(report) };
     report.streams = manifest.user_streams().count();
-    // Without a commit the first opening was cut short, maybe before it wrote the marker.
-    if manifest.no > CommitNo(0)
-        && let Err(e) = AnyDisk::open(open::default_disk(dir), &database).await
-    {
+    if let Err(e) = AnyDisk::open(default_disk(dir), &database).await {
         report.damage.push(e.to_string());
     }
     let replayed = open::replay(&manifest, log, &database).await;

@@ -22,8 +22,8 @@ use crate::{
 };
 use ebb_storage::{
     Clock, Error, ErrorKind, Result, Timestamp,
-    disk::{DataDir, Disk as AnyDisk, DiskDef, DiskKind, DurableFs, open::RESERVE_BYTES},
-    ids::{DatabaseId, DiskId, Epoch, Lsn, StreamId},
+    disk::{DataDir, Disk as AnyDisk, DurableFs, default_disk, open::RESERVE_BYTES},
+    ids::{DatabaseId, Epoch, Lsn, StreamId},
     log::{self, LogDir, RealLogDir, Record, StartLog, Verb},
     manifest::{Committer, Manifest, committer::OnFull},
     stream_def::SettingValue,
@@ -68,7 +68,7 @@ impl Places {
         for (fs, prefix) in [(&meta, object_store::path::Path::default()), (&root, data.database().0.as_str().into())] {
             fs.sweep_staged(&prefix)?;
         }
-        let disk = AnyDisk::create(default_disk(data.root()), data.database()).await?;
+        let disk = AnyDisk::open(default_disk(data.root()), data.database()).await?;
         Ok(Self {
             database: data.database().clone(),
             meta: Arc::new(meta),
@@ -76,17 +76,6 @@ impl Places {
             disks: vec![Disk::new(disk.id, &disk.name, disk.store).with_space(disk.space)],
             dir: Some(data),
         })
-    }
-}
-
-/// The disk that the data directory is.
-pub(crate) fn default_disk(root: &std::path::Path) -> DiskDef {
-    DiskDef {
-        id: DiskId::DEFAULT,
-        name: "default".to_owned(),
-        kind: DiskKind::Local { path: root.to_path_buf() },
-        capacity_bytes: None,
-        max_usage_pct: 100,
     }
 }
 

@@ -2,18 +2,22 @@
 //! like an empty folder, is neither written nor swept.
 
 use super::{
-    durable_fs::DurableFs,
+    connect::{Connect, Real},
+    marker::{MARKER, Marker},
+    s3::Endpoint,
+    secret::Secret,
     space::{Source, Space},
 };
 use crate::{
     Error, ErrorKind, Result,
-    ids::{DatabaseId, DiskId, Epoch},
+    ids::{DatabaseId, DiskId},
 };
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, path::Path};
 use serde::{Deserialize, Serialize};
-use std::{path::PathBuf, sync::Arc};
-
-pub const MARKER: &str = "EBB-DISK";
+use std::{
+    path::{Path as FsPath, PathBuf},
+    sync::Arc,
+};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskDef {
@@ -26,8 +30,70 @@ pub struct DiskDef {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DiskKind {
-    Local { path: PathBuf },
-    S3 { endpoint: String, region: Option<String>, access_key_id: Option<String>, use_environment_credentials: bool },
+    Local {
+        path: PathBuf,
+    },
+    S3 {
+        endpoint: String,
+        region: Option<String>,
+        access_key_id: Option<String>,
+        #[serde(default)]
+        secret_access_key: Option<Secret>,
+        use_environment_credentials: bool,
+    },
+}
+
+impl DiskDef {
+    pub fn is_remote(&self) -> bool {
+        matches!(self.kind, DiskKind::S3 { .. })
+    }
+
+    /// Name and place, for messages.
+    pub fn place(&self) -> String {
+        match &self.kind {
+            DiskKind::Local { path } => format!("disk '{}', {}", self.name, path.display()),
+            DiskKind::S3 { endpoint, .. } => format!("disk '{}', {endpoint}", self.name),
+        }
+    }
+
+    /// Where an object lies, as people write it: an absolute file path or s3://bucket/key.
+    pub fn address(&self, key: &str) -> String {
+        match &self.kind {
+            DiskKind::Local { path } => path.join(key).display().to_string(),
+            DiskKind::S3 { endpoint, .. } => Endpoint::parse(endpoint).map_or_else(|_| key.to_owned(), |e| e.address(key)),
+        }
+    }
+
+    /// Whether one of the two places lies in the other. Local paths must be canonical.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        match (&self.kind, &other.kind) {
+            (DiskKind::Local { path: a }, DiskKind::Local { path: b }) => a.starts_with(b) || b.starts_with(a),
+            (DiskKind::S3 { endpoint: a, .. }, DiskKind::S3 { endpoint: b, .. }) => {
+                matches!((Endpoint::parse(a), Endpoint::parse(b)), (Ok(a), Ok(b)) if a.overlaps(&b))
+            }
+            _ => false,
+        }
+    }
+
+    pub fn space(&self) -> Arc<Space> {
+        let source = match (&self.kind, self.capacity_bytes) {
+            (_, Some(capacity)) => Source::Declared(capacity),
+            (DiskKind::Local { path }, None) => Source::FileSystem(path.clone()),
+            (DiskKind::S3 { .. }, None) => Source::Unlimited,
+        };
+        Space::new(&self.name, source, self.max_usage_pct)
+    }
+}
+
+/// The disk that the data directory is.
+pub fn default_disk(root: &FsPath) -> DiskDef {
+    DiskDef {
+        id: DiskId::DEFAULT,
+        name: "default".to_owned(),
+        kind: DiskKind::Local { path: root.to_path_buf() },
+        capacity_bytes: None,
+        max_usage_pct: 100,
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -39,95 +105,76 @@ pub struct Disk {
     pub space: Arc<Space>,
 }
 
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Marker {
-    version: u32,
-    disk: DiskId,
-    database: DatabaseId,
-}
-
 impl Disk {
     /// A disk over a store that the caller built.
     pub fn over(def: DiskDef, store: Arc<dyn ObjectStore>) -> Self {
-        let source = match (&def.kind, def.capacity_bytes) {
-            (_, Some(capacity)) => Source::Declared(capacity),
-            (DiskKind::Local { path }, None) => Source::FileSystem(path.clone()),
-            (DiskKind::S3 { .. }, None) => Source::Unlimited,
-        };
-        let space = Space::new(&def.name, source, def.max_usage_pct);
-        Self { id: def.id, name: def.name.clone(), def, store, space }
+        Self { id: def.id, name: def.name.clone(), space: def.space(), def, store }
     }
 
-    /// A new local disk: makes its folder and writes its marker.
-    pub async fn create(def: DiskDef, database: &DatabaseId) -> Result<Self> {
-        let disk = Self::over(def.clone(), local(&def, true)?);
-        disk.mark(database).await?;
-        Ok(disk)
-    }
-
-    /// A local disk that the manifest knows: its folder and marker must be there.
+    /// A local disk that is known: its folder and marker must be there.
     pub async fn open(def: DiskDef, database: &DatabaseId) -> Result<Self> {
-        let disk = Self::over(def.clone(), local(&def, false)?);
-        disk.check(database).await?;
-        Ok(disk)
-    }
-
-    /// Writes the marker, once. A marker of ours from an earlier try is fine.
-    pub async fn mark(&self, database: &DatabaseId) -> Result<()> {
-        let ours = || async { self.check(database).await.map_err(|e| Error::new(ErrorKind::Conflict, e.message())) };
-        match self.store.head(&Path::from(MARKER)).await {
-            // Every opening comes by here: what is there is not written again, so that a full disk can be opened.
-            Ok(_) => return ours().await,
-            Err(object_store::Error::NotFound { .. }) => {}
-            Err(e) => return Err(Error::from(e).context(format!("disk '{}', {MARKER}", self.name))),
-        }
-        let marker = Marker { version: 1, disk: self.id, database: database.clone() };
-        let text = serde_json::to_vec(&marker).map_err(|e| Error::internal(e.to_string()))?;
-        match self.store.put_opts(&Path::from(MARKER), text.into(), PutMode::Create.into()).await {
-            Ok(_) => Ok(()),
-            Err(object_store::Error::AlreadyExists { .. }) => ours().await,
-            Err(e) => Err(Error::from(e).context(format!("disk '{}'", self.name))),
-        }
-    }
-
-    /// That the marker is there and ours; to be asked before anything is written, moved or swept.
-    pub async fn check(&self, database: &DatabaseId) -> Result<()> {
-        let place = match &self.def.kind {
-            DiskKind::Local { path } => format!("disk '{}', {}", self.name, path.display()),
-            DiskKind::S3 { endpoint, .. } => format!("disk '{}', {endpoint}", self.name),
-        };
-        let expected = format!("expected disk {} of database {database}", self.id);
-        let read = async { self.store.get(&Path::from(MARKER)).await?.bytes().await };
-        let bytes = match read.await {
-            Ok(bytes) => bytes,
-            Err(object_store::Error::NotFound { .. }) => {
-                return Err(Error::unavailable(format!("{place}: no marker {MARKER}, {expected}: is it mounted?")));
-            }
-            Err(e) => return Err(Error::from(e).context(place)),
-        };
-        let marker: Marker = serde_json::from_slice(&bytes)
-            .map_err(|e| Error::unavailable(format!("{place}: the marker {MARKER} is unreadable, {expected}: {e}")))?;
-        if marker.disk != self.id || &marker.database != database || marker.version != 1 {
-            return Err(Error::unavailable(format!(
-                "{place}: the marker {MARKER} is of disk {} of database {}, {expected}",
-                marker.disk, marker.database
-            )));
-        }
-        Ok(())
+        let store = Real.connect(&def, false)?;
+        check(&def, &store, database).await?;
+        Ok(Self::over(def, store))
     }
 }
 
-/// On a remote disk each opening creates this; writers and vacuum stop when a higher one exists.
-pub fn epoch_key(database: &DatabaseId, epoch: Epoch) -> Path {
-    Path::from(format!("{database}/epoch/{:010}", epoch.0))
-}
-
-fn local(def: &DiskDef, create: bool) -> Result<Arc<dyn ObjectStore>> {
-    let DiskKind::Local { path } = &def.kind else {
-        return Err(Error::invalid(format!("disk '{}' is remote: this program has local disks only", def.name)));
+/// Writes the marker of a disk that is being created. One of ours from an earlier try is fine; one of a disk of ours that is no more
+/// (`is_gone`) is replaced.
+///
+/// # Errors
+/// `Conflict` where the place is another's.
+pub async fn mark(
+    def: &DiskDef,
+    store: &Arc<dyn ObjectStore>,
+    database: &DatabaseId,
+    is_gone: impl Fn(DiskId) -> bool,
+) -> Result<()> {
+    let (ours, place, path) = (Marker::new(def.id, database), def.place(), Path::from(MARKER));
+    let taken = |found: &Marker| {
+        let whose = if found.database == *database { "this database".to_owned() } else { format!("database {}", found.database) };
+        let way_out = format!("a place belongs to one disk only: name another one, or remove {MARKER} if nothing needs it");
+        Error::conflict(format!("{place} is disk {} of {whose}: {way_out}", found.disk))
     };
-    let fs = if create { DurableFs::create(path) } else { DurableFs::open(path) };
-    fs.map(|fs| Arc::new(fs) as _).map_err(|e| Error::unavailable(format!("disk '{}', {}: {e}", def.name, path.display())))
+    if let Some(found) = read(store, &place).await? {
+        if found == ours {
+            return Ok(());
+        }
+        if found.database != *database || found.disk == def.id || !is_gone(found.disk) {
+            return Err(taken(&found));
+        }
+        store.delete(&path).await.map_err(|e| Error::from(e).context(&place))?;
+    }
+    match store.put_opts(&path, ours.encode()?.into(), PutMode::Create.into()).await {
+        Ok(_) => Ok(()),
+        // Another was quicker, or an answer was lost.
+        Err(object_store::Error::AlreadyExists { .. }) => match read(store, &place).await? {
+            Some(found) if found != ours => Err(taken(&found)),
+            _ => Ok(()),
+        },
+        Err(e) => Err(Error::from(e).context(place)),
+    }
+}
+
+/// That the marker is there and ours; to be asked before anything is written, moved or swept.
+///
+/// # Errors
+/// `Unavailable`, naming the disk and what is wrong.
+pub async fn check(def: &DiskDef, store: &Arc<dyn ObjectStore>, database: &DatabaseId) -> Result<()> {
+    let (ours, place) = (Marker::new(def.id, database), def.place());
+    match read(store, &place).await? {
+        Some(found) => ours.expect(&found, &place),
+        None => Err(ours.missing(&place)),
+    }
+}
+
+async fn read(store: &Arc<dyn ObjectStore>, place: &str) -> Result<Option<Marker>> {
+    let read = async { store.get(&Path::from(MARKER)).await?.bytes().await };
+    match read.await {
+        Ok(bytes) => Marker::decode(&bytes, place).map(Some),
+        Err(object_store::Error::NotFound { .. }) => Ok(None),
+        Err(e) => Err(Error::new(ErrorKind::Unavailable, e.to_string()).context(place)),
+    }
 }
 
 #[cfg(test)]

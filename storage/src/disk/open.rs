@@ -1,10 +1,18 @@
-//! The data directory: FORMAT says what it is, LOCK who has it, RESERVE keeps room for commits that only remove.
+//! The data directory: FORMAT says what it is, EBB-DISK that it is the one, LOCK who has it, RESERVE keeps room for commits that only
+//! remove.
 //!
 //! The lock is the operating system's: one that a killed process left blocks nobody. This file must never write below the directory
-//! before it holds the lock, nor into a directory of another format.
+//! before it holds the lock, nor into a directory of another format. The marker is written before FORMAT and never again: a directory
+//! with FORMAT and without its marker is not what was written.
 
-use super::durable_fs::{make_durable, sync_dir};
-use crate::{Error, Result, ids::DatabaseId};
+use super::{
+    durable_fs::{make_durable, sync_dir},
+    marker::{MARKER, Marker},
+};
+use crate::{
+    Error, Result,
+    ids::{DatabaseId, DiskId},
+};
 use serde::{Deserialize, Serialize};
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -54,8 +62,11 @@ impl DataDir {
             Err(TryLockError::Error(e)) => return Err(at(e)),
         }
         let database = match read_format(root)? {
-            Some(database) => database,
-            None => create_format(root).map_err(at)?,
+            Some(database) => {
+                check_marker(root, &database)?;
+                database
+            }
+            None => create(root)?,
         };
         let dir = Self { root: root.clone(), database, reserve_bytes, _lock: lock };
         // A full disk opens all the same.
@@ -132,16 +143,60 @@ pub fn read_format(root: &Path) -> Result<Option<DatabaseId>> {
     Ok(Some(format.database))
 }
 
-fn create_format(root: &Path) -> io::Result<DatabaseId> {
-    let database = DatabaseId::random();
-    let staged = root.join("FORMAT#1");
-    let mut file = File::create(&staged)?;
-    let text = serde_json::to_vec(&Format { ebb_format: FORMAT_VERSION, database: database.clone() }).map_err(io::Error::other)?;
-    file.write_all(&text)?;
-    file.sync_all()?;
-    fs::rename(&staged, root.join("FORMAT"))?;
-    sync_dir(root)?;
+/// # Errors
+/// `Corrupt` where EBB-DISK is missing or another's: the directory is not as it was left.
+pub fn check_marker(root: &Path, database: &DatabaseId) -> Result<()> {
+    let (ours, place) = (Marker::new(DiskId::DEFAULT, database), format!("data directory {}", root.display()));
+    let found = match read_marker(root)? {
+        Some(found) => ours.expect(&found, &place),
+        None => Err(Error::corrupt(format!("{place}: {MARKER} is missing, it stands beside FORMAT in every database: restore it"))),
+    };
+    found.map_err(|e| Error::corrupt(e.message()))
+}
+
+fn read_marker(root: &Path) -> Result<Option<Marker>> {
+    let path = root.join(MARKER);
+    match fs::read(&path) {
+        Ok(bytes) => Marker::decode(&bytes, &root.display().to_string()).map(Some).map_err(|e| Error::corrupt(e.message())),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Error::from(e).context(path.display())),
+    }
+}
+
+/// The marker first, so that a directory with FORMAT has one. A creation that was cut short between the two goes on with its id.
+fn create(root: &Path) -> Result<DatabaseId> {
+    let database = match read_marker(root)? {
+        Some(Marker { disk: DiskId::DEFAULT, database, .. }) => database,
+        Some(other) => {
+            return Err(Error::invalid(format!(
+                "{} is disk {} of database {}, not a data directory: name another one",
+                root.display(),
+                other.disk,
+                other.database
+            )));
+        }
+        None => {
+            let database = DatabaseId::random();
+            write_new(root, MARKER, &Marker::new(DiskId::DEFAULT, &database).encode()?)?;
+            database
+        }
+    };
+    let text = serde_json::to_vec(&Format { ebb_format: FORMAT_VERSION, database: database.clone() });
+    write_new(root, "FORMAT", &text.map_err(|e| Error::internal(e.to_string()))?)?;
     Ok(database)
+}
+
+/// Durable under its name, or not there.
+fn write_new(root: &Path, name: &str, bytes: &[u8]) -> Result<()> {
+    let staged = root.join(format!("{name}#1"));
+    let write = || -> io::Result<()> {
+        let mut file = File::create(&staged)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&staged, root.join(name))?;
+        sync_dir(root)
+    };
+    write().map_err(|e| Error::from(e).context(root.join(name).display()))
 }
 
 /// A folder with other things in it is not taken over; what a crash during the first opening left is ours.
@@ -152,7 +207,8 @@ fn refuse_strangers(root: &Path) -> Result<()> {
     }
     for entry in fs::read_dir(root).map_err(at)? {
         let name = entry.map_err(at)?.file_name();
-        if name != "LOCK" && name != "FORMAT#1" && name != "FORMAT" && name != "lost+found" {
+        let ours = ["LOCK", "FORMAT#1", "FORMAT", "EBB-DISK", "EBB-DISK#1", "lost+found"];
+        if !ours.iter().any(|o| name == *o) {
             return Err(Error::invalid(format!(
                 "{} is not a data directory and not empty ({} lies there): name another one",
                 root.display(),

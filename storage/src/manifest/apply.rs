@@ -2,7 +2,8 @@
 
 use crate::{
     Error, Result,
-    ids::{Generation, PartId, StreamId},
+    disk::{DiskDef, StoragePolicy},
+    ids::{DiskId, Generation, PartId, StreamId},
     lineage::SnRange,
     manifest::{
         edit::{Commit, Edit, RecordInfo},
@@ -68,7 +69,11 @@ impl Manifest {
             }
             Edit::Place { stream, part, placement } => {
                 let old = self.part(*stream, *part)?;
-                self.bury(old.clone());
+                if placement.generation <= old.placement.generation {
+                    return Err(Error::conflict(format!("part {} has a generation {} already (I2)", old.name, placement.generation)));
+                }
+                self.is_known(placement.disk)?;
+                self.bury(old);
                 self.update_part(*stream, *part, |p| p.placement = placement.clone())?;
             }
             Edit::Measured { stream, part, facts } => self.update_part(*stream, *part, |p| {
@@ -93,6 +98,14 @@ impl Manifest {
                     self.server_settings.remove_mut(name);
                 }
             },
+            Edit::CreateDisk(def) => self.set_disk(def)?,
+            Edit::DropDisk(id) => self.drop_disk(*id)?,
+            Edit::SetPolicy(policy) => self.set_policy(policy)?,
+            Edit::DropPolicy { name } => {
+                if !self.policies.remove_mut(name) {
+                    return Err(Error::not_found(format!("storage policy '{name}' does not exist")));
+                }
+            }
             Edit::PartLog(row) => self.part_log.push(row.as_ref().clone()),
             Edit::LifecycleLog(row) => self.lifecycle_log.push(row.as_ref().clone()),
             Edit::LogsMoved { part_log, lifecycle_log } => {
@@ -152,7 +165,51 @@ impl Manifest {
         Ok(())
     }
 
+    fn set_disk(&mut self, def: &DiskDef) -> Result<()> {
+        let known = self.disks.get(&def.id);
+        if known.is_none() && def.id < self.next_disk {
+            return Err(Error::conflict(format!("disk {} was dropped: its id is not used again (I2)", def.id)));
+        }
+        let taken = self.disk_id(&def.name).is_some_and(|id| id != def.id);
+        if taken || known.is_some_and(|k| k.name != def.name) {
+            return Err(Error::conflict(format!("disk '{}' exists already", def.name)));
+        }
+        self.next_disk = self.next_disk.max(def.id.next());
+        self.disks.insert_mut(def.id, Arc::new(def.clone()));
+        Ok(())
+    }
+
+    fn drop_disk(&mut self, id: DiskId) -> Result<()> {
+        let def = self.disks.get(&id).ok_or_else(|| Error::not_found(format!("disk {id} does not exist")))?;
+        let named = |p: &&Arc<StoragePolicy>| p.volumes.iter().any(|v| v.disks.contains(&def.name));
+        if let Some(policy) = self.policies.values().find(named) {
+            return Err(Error::conflict(format!("storage policy '{}' names disk '{}'", policy.name, def.name)));
+        }
+        self.disks.remove_mut(&id);
+        Ok(())
+    }
+
+    fn set_policy(&mut self, policy: &StoragePolicy) -> Result<()> {
+        let unknown = policy.volumes.iter().flat_map(|v| &v.disks).find(|d| self.disk_id(d).is_none());
+        if let Some(disk) = unknown {
+            return Err(Error::conflict(format!("disk '{disk}' of storage policy '{}' does not exist", policy.name)));
+        }
+        if self.policy(&policy.name).is_some_and(|old| old.version >= policy.version) {
+            return Err(Error::conflict(format!("storage policy '{}' changed meanwhile", policy.name)));
+        }
+        self.policies.insert_mut(policy.name.clone(), Arc::new(policy.clone()));
+        Ok(())
+    }
+
+    fn is_known(&self, disk: DiskId) -> Result<()> {
+        match disk == DiskId::DEFAULT || self.disks.contains_key(&disk) {
+            true => Ok(()),
+            false => Err(Error::conflict(format!("disk {disk} was dropped meanwhile"))),
+        }
+    }
+
     fn add_part(&mut self, part: &PartMeta) -> Result<()> {
+        self.is_known(part.placement.disk)?;
         let buried = self.graveyard.range((part.stream, part.id, Generation(0))..=(part.stream, part.id, Generation(u32::MAX))).next();
         if buried.is_some() || self.expect_stream(part.stream)?.parts.contains_key(&part.id) {
             return Err(Error::conflict(format!("part {} exists already (I2)", part.name)));

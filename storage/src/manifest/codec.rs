@@ -8,7 +8,8 @@
 use crate::{Error, Result};
 use serde::{Serialize, de::DeserializeOwned};
 
-pub const VERSION: u16 = 1;
+/// 2 knows disks and storage policies; objects of version 1 are read as they are.
+pub const VERSION: u16 = 2;
 const MAGIC: &[u8; 4] = b"EBBM";
 const HEADER: usize = 24;
 /// Bodies above this are compressed.
@@ -39,14 +40,14 @@ pub fn encode<T: Serialize>(kind: Kind, value: &T) -> Result<Vec<u8>> {
     out.push(kind as u8);
     out.push(u8::from(compressed));
     out.extend_from_slice(&(body.len() as u64).to_le_bytes());
-    out.extend_from_slice(&checksum(kind, compressed, &body).to_le_bytes());
+    out.extend_from_slice(&checksum(VERSION, kind, compressed, &body).to_le_bytes());
     out.extend_from_slice(&body);
     Ok(out)
 }
 
 /// The checksum covers what the header says of the body too.
-fn checksum(kind: Kind, compressed: bool, body: &[u8]) -> u64 {
-    xxhash_rust::xxh3::xxh3_64_with_seed(body, u64::from(VERSION) << 16 | u64::from(kind as u8) << 8 | u64::from(compressed))
+fn checksum(version: u16, kind: Kind, compressed: bool, body: &[u8]) -> u64 {
+    xxhash_rust::xxh3::xxh3_64_with_seed(body, u64::from(version) << 16 | u64::from(kind as u8) << 8 | u64::from(compressed))
 }
 
 /// `name` is the object's, for the message.
@@ -61,6 +62,9 @@ pub fn decode<T: DeserializeOwned>(kind: Kind, name: &str, bytes: &[u8]) -> Resu
     }
     let word = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes of the header"));
     let version = u16::from_le_bytes([header[4], header[5]]);
+    if version == 0 {
+        return Err(damaged("its format version is 0"));
+    }
     if version > VERSION {
         return Err(Error::invalid(format!(
             "{name} has format version {version}, this Ebb reads up to {VERSION}: open it with a newer one"
@@ -70,7 +74,7 @@ pub fn decode<T: DeserializeOwned>(kind: Kind, name: &str, bytes: &[u8]) -> Resu
     if header[6] != kind as u8 || header[7] > 1 || word(8) != body.len() as u64 {
         return Err(damaged("its header does not fit its body"));
     }
-    if word(16) != checksum(kind, header[7] == 1, body) {
+    if word(16) != checksum(version, kind, header[7] == 1, body) {
         return Err(damaged("its checksum differs"));
     }
     let unpacked;

@@ -202,6 +202,8 @@ fn only_removes(edit: &Edit) -> bool {
         Edit::RemovePart { .. }
             | Edit::DropStream(_)
             | Edit::DropDatabase { .. }
+            | Edit::DropDisk(_)
+            | Edit::DropPolicy { .. }
             | Edit::Vacuumed { .. }
             | Edit::PartLog(_)
             | Edit::LifecycleLog(_)
@@ -246,6 +248,10 @@ fn check(m: &Manifest, expect: &Expect) -> Result<()> {
         }
         Expect::NoStreamNamed { database, name } => {
             hold(m.stream_named(database, name).is_none(), &|| format!("stream {database}.{name} exists already"))
+        }
+        Expect::StoragePolicy { name, version } => {
+            let now = m.policy(name).map(|p| p.version);
+            hold(now == Some(*version), &|| format!("storage policy '{name}' changed meanwhile"))
         }
         Expect::Database { name } => hold(m.databases.contains(name), &|| format!("database '{name}' does not exist")),
     }

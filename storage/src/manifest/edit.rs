@@ -2,7 +2,8 @@
 
 use crate::{
     clock::Timestamp,
-    ids::{BranchId, ColumnId, CommitNo, Epoch, Fingerprint, Generation, Lsn, PartId, SchemaVersion, Sn, StreamId},
+    disk::{DiskDef, StoragePolicy},
+    ids::{BranchId, ColumnId, CommitNo, DiskId, Epoch, Fingerprint, Generation, Lsn, PartId, SchemaVersion, Sn, StreamId},
     lineage::Lineage,
     part::meta::{ExpiredRows, PartMeta, Placement, RuleFacts},
     stream_def::{SettingValue, StreamDef},
@@ -100,6 +101,14 @@ pub enum Edit {
         name: String,
         value: Option<SettingValue>,
     },
+    /// A new disk, or a known one with other options: the id and the name stay.
+    CreateDisk(Box<DiskDef>),
+    DropDisk(DiskId),
+    /// A new policy, or a known one with a higher version.
+    SetPolicy(Box<StoragePolicy>),
+    DropPolicy {
+        name: String,
+    },
     PartLog(Box<PartLogRow>),
     LifecycleLog(Box<LifecycleLogRow>),
     /// So many rows of the two logs, of all there ever were, now lie in the internal streams.
@@ -189,6 +198,11 @@ pub enum Expect {
     },
     Database {
         name: String,
+    },
+    /// The policy is as it was when the plan was made.
+    StoragePolicy {
+        name: String,
+        version: u64,
     },
 }
 

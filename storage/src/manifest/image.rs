@@ -3,7 +3,8 @@
 use crate::{
     Error, Result,
     clock::Timestamp,
-    ids::{BranchId, CommitNo, Epoch, Lsn, Sn, StreamId},
+    disk::{DiskDef, StoragePolicy},
+    ids::{BranchId, CommitNo, DiskId, Epoch, Lsn, Sn, StreamId},
     lineage::{Lineage, Readable},
     manifest::{
         edit::{LifecycleLogRow, PartLogRow, RecordInfo, Timer},
@@ -30,8 +31,19 @@ pub struct Image {
     applied_lsn: Lsn,
     streams: Vec<StreamImage>,
     graveyard: Vec<Arc<Grave>>,
+    /// From format version 2 on.
+    #[serde(default)]
+    disks: Vec<Arc<DiskDef>>,
+    #[serde(default = "first_disk")]
+    next_disk: DiskId,
+    #[serde(default)]
+    policies: Vec<Arc<StoragePolicy>>,
     part_log: LogRows<PartLogRow>,
     lifecycle_log: LogRows<LifecycleLogRow>,
+}
+
+fn first_disk() -> DiskId {
+    DiskId(1)
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -60,6 +72,9 @@ impl Image {
             applied_lsn: m.applied_lsn,
             streams: m.streams().map(|s| StreamImage::of(s)).collect(),
             graveyard: m.graveyard.values().cloned().collect(),
+            disks: m.disks.values().cloned().collect(),
+            next_disk: m.next_disk,
+            policies: m.policies.values().cloned().collect(),
             part_log: m.part_log.clone(),
             lifecycle_log: m.lifecycle_log.clone(),
         }
@@ -87,6 +102,9 @@ impl Image {
             m.streams.insert_mut(id, Arc::new(state));
         }
         m.graveyard = self.graveyard.into_iter().map(|g| ((g.part.stream, g.part.id, g.part.placement.generation), g)).collect();
+        m.disks = self.disks.into_iter().map(|d| (d.id, d)).collect();
+        m.next_disk = self.next_disk;
+        m.policies = self.policies.into_iter().map(|p| (p.name.clone(), p)).collect();
         m.part_log = self.part_log;
         m.lifecycle_log = self.lifecycle_log;
         Ok(m)

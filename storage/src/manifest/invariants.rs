@@ -25,6 +25,9 @@ pub fn violations(m: &Manifest) -> Vec<String> {
             found.push(format!("I1: {name}: {} parts, {listed} of them in partitions", state.parts.size()));
         }
         for part in state.parts.values() {
+            if m.disk_name(part.placement.disk).is_none() {
+                found.push(format!("I1: {name}: part {} lies on disk {}, which is unknown", part.name, part.placement.disk));
+            }
             if m.graveyard.contains_key(&(part.stream, part.id, part.placement.generation)) {
                 found.push(format!("I1: {name}: part {} is both listed and removed", part.name));
             }
@@ -39,11 +42,30 @@ pub fn violations(m: &Manifest) -> Vec<String> {
                 ));
             }
         }
+        if m.policy_of(&state.def).is_err() {
+            found.push(format!("{name}: storage policy '{}' does not exist", Manifest::policy_name(&state.def)));
+        }
         if m.stream_named(&state.def.database, &state.def.name).map(|s| s.def.id) != Some(state.def.id) {
             found.push(format!("I2: {name}: the name leads to another stream"));
         }
         if state.def.id >= m.next_stream {
             found.push(format!("I2: {name}: id {} is still to be given", state.def.id));
+        }
+    }
+    for grave in m.graveyard.values().filter(|g| m.disk_name(g.part.placement.disk).is_none()) {
+        found.push(format!("I1: removed part {} lies on disk {}, which is unknown", grave.part.name, grave.part.placement.disk));
+    }
+    for policy in m.policies.values() {
+        if policy.volumes.is_empty() || policy.volumes.iter().any(|v| v.disks.is_empty()) {
+            found.push(format!("storage policy '{}' has an empty volume, or none", policy.name));
+        }
+        for disk in policy.volumes.iter().flat_map(|v| &v.disks).filter(|d| m.disk_id(d).is_none()) {
+            found.push(format!("storage policy '{}' names disk '{disk}', which is unknown", policy.name));
+        }
+    }
+    for (id, disk) in m.disks.iter() {
+        if *id != disk.id || *id >= m.next_disk || *id == crate::ids::DiskId::DEFAULT {
+            found.push(format!("I2: disk '{}' has id {id}, which is still to be given or another's", disk.name));
         }
     }
     found

@@ -2,7 +2,8 @@
 
 use crate::{
     clock::Timestamp,
-    ids::{BranchId, CommitNo, Epoch, Generation, Lsn, PartId, SchemaVersion, Sn, StreamId},
+    disk::{DiskDef, StoragePolicy, policy},
+    ids::{BranchId, CommitNo, DiskId, Epoch, Generation, Lsn, PartId, SchemaVersion, Sn, StreamId},
     lineage::{Cut, Lineage, Readable, SnRange, SnSet},
     manifest::{
         edit::{LifecycleLogRow, PartLogRow, RecordInfo, Timer},
@@ -34,6 +35,11 @@ pub struct Manifest {
     pub applied_lsn: Lsn,
     /// Objects that are no longer listed and not yet deleted.
     pub graveyard: RedBlackTreeMapSync<(StreamId, PartId, Generation), Arc<Grave>>,
+    /// All but the data directory, which is [`DiskId::DEFAULT`].
+    pub disks: RedBlackTreeMapSync<DiskId, Arc<DiskDef>>,
+    pub next_disk: DiskId,
+    /// Those that people made; see [`Manifest::policy`].
+    pub policies: RedBlackTreeMapSync<String, Arc<StoragePolicy>>,
     /// Those that are not in their internal streams yet.
     pub part_log: LogRows<PartLogRow>,
     pub lifecycle_log: LogRows<LifecycleLogRow>,
@@ -95,6 +101,9 @@ impl Manifest {
             log_epoch: Epoch(0),
             applied_lsn: Lsn(0),
             graveyard: RedBlackTreeMapSync::new_sync(),
+            disks: RedBlackTreeMapSync::new_sync(),
+            next_disk: DiskId(1),
+            policies: RedBlackTreeMapSync::new_sync(),
             part_log: LogRows::default(),
             lifecycle_log: LogRows::default(),
         }
@@ -114,6 +123,49 @@ impl Manifest {
     pub fn stream_named(&self, database: &str, name: &str) -> Option<&Arc<StreamState>> {
         // The map is keyed by owned pairs; a lookup by name is rare enough to build one.
         self.names.get(&(database.to_owned(), name.to_owned())).and_then(|id| self.stream(*id))
+    }
+
+    /// But for the data directory's.
+    pub fn disk_named(&self, name: &str) -> Option<&Arc<DiskDef>> {
+        self.disks.values().find(|d| d.name == name)
+    }
+    /// The id behind the name that policies use, the data directory's too.
+    pub fn disk_id(&self, name: &str) -> Option<DiskId> {
+        match name == policy::DEFAULT {
+            true => Some(DiskId::DEFAULT),
+            false => self.disk_named(name).map(|d| d.id),
+        }
+    }
+    pub fn disk_name(&self, id: DiskId) -> Option<&str> {
+        match id == DiskId::DEFAULT {
+            true => Some(policy::DEFAULT),
+            false => self.disks.get(&id).map(|d| d.name.as_str()),
+        }
+    }
+
+    /// `default` is always there: as built in, until somebody replaces it.
+    pub fn policy(&self, name: &str) -> Option<Arc<StoragePolicy>> {
+        let built_in = || (name == policy::DEFAULT).then(|| Arc::new(StoragePolicy::default_policy()));
+        self.policies.get(name).cloned().or_else(built_in)
+    }
+    /// The name of a stream's policy.
+    pub fn policy_name(def: &StreamDef) -> &str {
+        match def.settings.get("storage_policy") {
+            Some(SettingValue::Text(name)) => name,
+            _ => policy::DEFAULT,
+        }
+    }
+    /// The policy of a stream. Ebb's own streams stay in the data directory, whatever `default` becomes.
+    ///
+    /// # Errors
+    /// `NotFound` where it names one that is not there.
+    pub fn policy_of(&self, def: &StreamDef) -> crate::Result<Arc<StoragePolicy>> {
+        if def.is_internal() {
+            return Ok(Arc::new(StoragePolicy::default_policy()));
+        }
+        let name = Self::policy_name(def);
+        self.policy(name)
+            .ok_or_else(|| crate::Error::not_found(format!("storage policy '{name}' of {} does not exist", def.full_name())))
     }
 }
 

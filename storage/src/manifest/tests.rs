@@ -1,3 +1,5 @@
+mod disks;
+
 use super::{
     codec::{self, Kind},
     committer::{CHECKPOINT_EVERY, Opened},
@@ -78,6 +80,9 @@ fn scenario() -> Vec<Vec<Edit>> {
         vec![Edit::Vacuumed { parts: vec![(s, PartId(10), Generation(1))] }],
         vec![Edit::AlterStream(Box::new(StreamDef { name: "b".into(), policy_version: 2, ..def(1, "a") }))],
         vec![Edit::CreateDatabase { name: "x".into() }],
+        vec![Edit::CreateDisk(Box::new(disks::disk(1, "cold")))],
+        vec![Edit::SetPolicy(Box::new(disks::policy("tiers", 1, &["default", "cold"])))],
+        vec![Edit::Place { stream: s, part: PartId(11), placement: disks::placement(1, 2) }],
     ]
 }
 
@@ -330,16 +335,15 @@ fn the_envelope_notices_every_changed_byte_and_refuses_newer_versions() {
         assert!(codec::decode::<Commit>(Kind::Commit, "x", &bytes[..len]).is_err());
     }
     let mut newer = bytes;
-    newer[4] = 2;
+    newer[4] = 3;
     let error = codec::decode::<Commit>(Kind::Commit, "x", &newer).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert!(error.message().contains("newer one"), "{error}");
 }
 
 #[test]
-fn version_1_of_the_format_is_read_for_ever() {
-    // Bytes of a commit as the first release wrote it.
-    let written: &[u8] = b"EBBM\x01\0\x01\0";
+fn what_is_written_is_of_version_2() {
+    let written: &[u8] = b"EBBM\x02\0\x01\0";
     let commit = Commit { no: CommitNo(1), epoch: Epoch(1), nonce: "0".into(), time: Timestamp(0), edits: vec![Edit::TakeEpoch(Epoch(1))] };
     let bytes = codec::encode(Kind::Commit, &commit).unwrap();
     assert_eq!(&bytes[..8], written);

@@ -1,0 +1,51 @@
+//! Who writes on a remote disk: each opening of the database leaves `<database id>/epoch/{n}` there.
+//!
+//! A data directory is locked, but a copy of it is not: two that share a bucket must not both write and sweep there (I7). Whoever finds
+//! a higher number than its own stops.
+
+use crate::{
+    Error, Result,
+    ids::{DatabaseId, Epoch},
+};
+use futures::TryStreamExt;
+use object_store::{ObjectStore, ObjectStoreExt, PutMode, path::Path};
+use std::sync::Arc;
+
+pub fn key(database: &DatabaseId, epoch: Epoch) -> Path {
+    Path::from(format!("{database}/epoch/{:010}", epoch.0))
+}
+
+/// Says that `epoch` writes here. `nonce` tells ours from another's of the same number; to say it twice is fine.
+///
+/// # Errors
+/// `Fenced` where another opening said so.
+pub async fn begin(store: &Arc<dyn ObjectStore>, database: &DatabaseId, epoch: Epoch, nonce: &str) -> Result<()> {
+    let key = key(database, epoch);
+    match store.put_opts(&key, nonce.to_owned().into_bytes().into(), PutMode::Create.into()).await {
+        Ok(_) => Ok(()),
+        Err(object_store::Error::AlreadyExists { .. }) => {
+            let found = store.get(&key).await?.bytes().await?;
+            match found == nonce.as_bytes() {
+                true => Ok(()),
+                false => Err(taken(epoch)),
+            }
+        }
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// # Errors
+/// `Fenced` where a later opening than `epoch` writes here.
+pub async fn is_newest(store: &Arc<dyn ObjectStore>, database: &DatabaseId, epoch: Epoch) -> Result<()> {
+    let folder = Path::from(format!("{database}/epoch"));
+    let above = store.list_with_offset(Some(&folder), &key(database, epoch)).try_next().await?;
+    let number = |p: &Path| p.filename().and_then(|n| n.parse().ok()).map(Epoch);
+    match above.and_then(|o| number(&o.location)) {
+        Some(newer) if newer > epoch => Err(taken(newer)),
+        _ => Ok(()),
+    }
+}
+
+fn taken(epoch: Epoch) -> Error {
+    Error::fenced(format!("another opening of this database (epoch {epoch}, a copy of the data directory?) writes there: one must stop"))
+}

@@ -124,12 +124,7 @@ impl Disk {
 ///
 /// # Errors
 /// `Conflict` where the place is another's.
-pub async fn mark(
-    def: &DiskDef,
-    store: &Arc<dyn ObjectStore>,
-    database: &DatabaseId,
-    is_gone: impl Fn(DiskId) -> bool,
-) -> Result<()> {
+pub async fn mark(def: &DiskDef, store: &Arc<dyn ObjectStore>, database: &DatabaseId, is_gone: impl Fn(DiskId) -> bool) -> Result<()> {
     let (ours, place, path) = (Marker::new(def.id, database), def.place(), Path::from(MARKER));
     let taken = |found: &Marker| {
         let whose = if found.database == *database { "this database".to_owned() } else { format!("database {}", found.database) };

@@ -164,8 +164,7 @@ impl Manifest {
             return Ok(Arc::new(StoragePolicy::default_policy()));
         }
         let name = Self::policy_name(def);
-        self.policy(name)
-            .ok_or_else(|| crate::Error::not_found(format!("storage policy '{name}' of {} does not exist", def.full_name())))
+        self.policy(name).ok_or_else(|| crate::Error::not_found(format!("storage policy '{name}' of {} does not exist", def.full_name())))
     }
 }
 

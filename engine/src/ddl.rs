@@ -212,6 +212,34 @@ impl Engine {
         Ok(sns.first().copied().unwrap_or_default())
     }
 
+    /// Removes every row that main has in a partition, as one record; its sn. Nobody sees a part of the drop.
+    ///
+    /// # Errors
+    /// `NotFound` without the stream or the partition; what the flush says that carries the drop out, which is then done as soon as it
+    /// can be.
+    pub async fn drop_partition(&self, stream: StreamId, partition: &str) -> Result<Sn> {
+        not_system(&self.core.stream(stream)?.def.database)?;
+        // Rows of the tail are known by their partition once they are in parts.
+        flush::flush(&self.core, stream).await?;
+        let state = self.core.stream(stream)?;
+        if !state.partitions.contains_key(partition) {
+            return Err(Error::not_found(format!("{} has no partition '{partition}': system.parts lists them", state.def.full_name())));
+        }
+        let record = NewRecord {
+            stream,
+            verb: Verb::DropPartition,
+            schema_version: state.def.schema_version,
+            key: None,
+            rows_added: 0,
+            body: Bytes::copy_from_slice(partition.as_bytes()),
+            content: Content::DropPartition(partition.into()),
+        };
+        let sns = self.core.appender.append(&self.core, vec![record]).await?;
+        let flushed = flush::flush(&self.core, stream).await;
+        flushed.map_err(|e| e.context("the partition is dropped as soon as the rows beside it can be written"))?;
+        Ok(sns.first().copied().unwrap_or_default())
+    }
+
     /// `None` gives the setting its default back.
     pub async fn set_server_setting(&self, name: &str, value: Option<SettingValue>) -> Result<()> {
         self.core.commit(vec![Edit::ServerSetting { name: name.to_owned(), value }], Vec::new()).await?;

@@ -10,7 +10,7 @@ use crate::{
     disks::{Disk, Disks},
     expr::ExprCompiler,
     ingest::{
-        Inserted,
+        Inserted, flush,
         keys::Keys,
         staged::decode_parts,
         tail::{Content, Tail},
@@ -130,6 +130,7 @@ impl Engine {
         count_placed(&core);
         logs::streams::ensure(&core).await?;
         core.appender.trim(&core);
+        drop_partitions(&core).await;
         Ok(Engine::begin(core))
     }
 }
@@ -203,10 +204,24 @@ fn fold(manifest: &Manifest, tails: &mut HashMap<StreamId, Tail>, lsn: Lsn, reco
             (Content::Parts(parts.into()), n)
         }
         Verb::Truncate => (Content::Truncate, 0),
+        Verb::DropPartition => {
+            let partition = std::str::from_utf8(&record.body).map_err(|_| at(Error::corrupt("a partition that is no text")))?;
+            (Content::DropPartition(partition.into()), 0)
+        }
         other => return Err(at(Error::invalid(format!("this program does not know what '{other}' does: open it with a newer Ebb")))),
     };
     tail.push(info_of(h, rows), lsn, content);
     Ok(())
+}
+
+/// Drops that a crash kept from being carried out, before anybody reads.
+async fn drop_partitions(core: &Core) {
+    let waiting: Vec<StreamId> = core.live.read().tails().filter(|(_, t)| !t.dropped().is_empty()).map(|(id, _)| *id).collect();
+    for stream in waiting {
+        if let Err(e) = flush::flush(core, stream).await {
+            core.note(&e);
+        }
+    }
 }
 
 /// Keys of inserts that the record lists and the tails remember.

@@ -200,3 +200,79 @@ async fn power_goes_at_every_call_while_streams_are_dropped_and_made_again() {
         }
     }
 }
+
+const PARTITION_STEPS: usize = 8;
+
+/// Partitions are dropped with rows in parts, in staged parts and in the tail.
+async fn partition_step(e: &Engine, s: &mut StreamId, n: usize) -> Result<()> {
+    let in_both = |v: i64| rows(&[("a", START.0 + v, v), ("b", START.0 + 31 * DAY, v + 100)]);
+    let first = (START.0 / (30 * DAY)).to_string();
+    match n {
+        0 => *s = e.create_stream(def("s", vec![]), true).await?,
+        1 | 5 => _ = e.insert(*s, vec![in_both(n as i64)], v1()).await?,
+        2 => e.flush(None).await?,
+        3 => {
+            let mut staged = e.stage(*s, v1()).await?;
+            staged.push(in_both(3)).await?;
+            staged.finish().await?;
+        }
+        4 | 6 => _ = e.drop_partition(*s, &first).await?,
+        _ => e.settle(None).await?,
+    }
+    Ok(())
+}
+
+fn after_partition_step(n: usize) -> Vec<i64> {
+    match n {
+        0 => vec![],
+        1 | 2 => vec![1, 101],
+        3 => vec![1, 3, 101, 103],
+        4 => vec![101, 103],
+        5 => vec![5, 101, 103, 105],
+        _ => vec![101, 103, 105],
+    }
+}
+
+/// proves F10: a partition is dropped whole or not at all, and its objects with it.
+#[tokio::test]
+async fn power_goes_at_every_call_while_partitions_are_dropped() {
+    let work = async |e: &Engine, s: &mut StreamId| {
+        for n in 0..PARTITION_STEPS {
+            if partition_step(e, s, n).await.is_err() {
+                return n;
+            }
+        }
+        PARTITION_STEPS
+    };
+    let machine = CrashDisk::default();
+    let e = open_on(&machine, START).await.unwrap();
+    assert_eq!(work(&e, &mut StreamId::default()).await, PARTITION_STEPS);
+    drop(e);
+    for k in 1..=machine.power.calls() {
+        for cut in [Cut::NotApplied, Cut::AppliedNotAcknowledged] {
+            let unsynced = [Unsynced::Lost, Unsynced::Torn, Unsynced::Kept][k as usize % 3];
+            let machine = CrashDisk::default();
+            machine.power.cut_at(k, cut);
+            let (mut done, mut s) = (0, StreamId::default());
+            if let Ok(e) = open_on(&machine, START).await {
+                done = work(&e, &mut s).await;
+            }
+            let again = machine.reopen(unsynced);
+            again.power.cut_at(1 + k % 5, cut);
+            let _ = open_on(&again, START).await;
+            let last = again.reopen(unsynced);
+            let at = format!("call {k}, {cut:?}, {unsynced:?}, {done} done");
+            let e = open_on(&last, START).await.unwrap_or_else(|e| panic!("{at}: {e}"));
+            let found = match e.read().stream_named("default", "s").map(|s| s.def.id) {
+                Some(id) => values(&e, id).await,
+                None => Vec::new(),
+            };
+            let before = if done == 0 { vec![] } else { after_partition_step(done - 1) };
+            assert!([before, after_partition_step(done.min(PARTITION_STEPS - 1))].contains(&found), "{at}: there is {found:?}");
+            e.settle(None).await.unwrap();
+            let listed: Vec<_> = last.store("data").list(None).try_collect().await.unwrap();
+            let named: usize = e.manifest().streams().map(|s| s.parts.size()).sum();
+            assert_eq!(listed.len(), named, "{at}: what is stored is what the manifest names");
+        }
+    }
+}

@@ -339,3 +339,56 @@ async fn errors_name_the_stream() {
     assert_eq!(e.drop_stream(a).await.unwrap_err().to_string(), gone);
     assert_eq!(e.explain_lifecycle(a, e.now()).unwrap_err().to_string(), gone);
 }
+
+#[tokio::test]
+async fn a_partition_is_dropped_with_all_it_had_and_takes_rows_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = open(dir.path()).await;
+    let s = e.create_stream(def("s", vec![]), false).await.unwrap();
+    let first = (START.0 / (30 * DAY)).to_string();
+    let missing = e.drop_partition(s, &first).await.unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::NotFound);
+    assert!(missing.message().contains(&first), "{missing}");
+    e.insert(s, vec![rows(&[("a", at(0), 1), ("a", at(40), 2)])], v1()).await.unwrap();
+    e.flush(None).await.unwrap();
+    // Rows of the tail belong to it too.
+    e.insert(s, vec![rows(&[("a", at(1), 3), ("a", at(41), 4)])], v1()).await.unwrap();
+    let held = e.read();
+    let sn = e.drop_partition(s, &first).await.unwrap();
+    assert_eq!((sn.0, values(&e, s).await), (3, vec![2, 4]));
+    assert_eq!(read_view(&held, s).await.iter().map(|r| r.0).collect::<Vec<_>>(), [1, 2, 3, 4], "a reader keeps its cut");
+    drop(held);
+    e.insert(s, vec![rows(&[("a", at(1), 5)])], v1()).await.unwrap();
+    assert_eq!(values(&e, s).await, [2, 4, 5]);
+    e.settle(None).await.unwrap();
+    assert_eq!(values(&e, s).await, [2, 4, 5]);
+    assert_eq!(files(dir.path()), parts(&e, s));
+    let told = e.part_log().await.unwrap();
+    assert_eq!(told.iter().filter(|r| r.event == PartEvent::DropPart && r.reason == "drop partition").count(), 2);
+}
+
+#[tokio::test]
+async fn materialize_ttl_measures_and_removes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = open(dir.path()).await;
+    let s = e.create_stream(def("s", vec![]), false).await.unwrap();
+    e.insert(s, vec![rows(&[("a", at(0), 1), ("b", at(40), 2)])], v1()).await.unwrap();
+    e.flush(None).await.unwrap();
+    let rule = |d: &ebb_storage::stream_def::StreamDef| {
+        let mut d = d.clone();
+        d.policy.ttl = vec![delete("ts + 1 days", Some("host = 'a'"), 5)];
+        Ok(d)
+    };
+    e.alter_stream(s, rule).await.unwrap();
+    e.advance_clock(Interval::days(100)).unwrap();
+    let measured = || e.manifest().stream(s).unwrap().parts.values().map(|p| p.facts.len()).collect::<Vec<_>>();
+    assert_eq!(measured(), [0, 0]);
+    let first = (START.0 / (30 * DAY)).to_string();
+    e.materialize_ttl(s, Some(&first)).await.unwrap();
+    assert_eq!(measured(), [1, 0]);
+    e.materialize_ttl(s, None).await.unwrap();
+    assert_eq!(measured(), [1, 1]);
+    assert_eq!(values(&e, s).await, [1, 2]);
+    let missing = e.materialize_ttl(s, Some("nowhere")).await.unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::NotFound);
+}

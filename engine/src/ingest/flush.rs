@@ -5,16 +5,16 @@
 
 use crate::{
     core::{Core, busy},
-    ingest::partition,
+    ingest::{partition, tail::Tail},
     job::told::{Told, part_row},
-    read::TailRows,
     stream::Compiled,
     upgrade::upgrade,
     write::{self, About, Stored},
 };
 use arrow::{
-    array::{ArrayRef, RecordBatch},
-    compute::concat_batches,
+    array::{ArrayRef, AsArray, BooleanArray, RecordBatch},
+    compute::{concat_batches, filter, filter_record_batch},
+    datatypes::Int64Type,
 };
 use ebb_storage::{
     Error, ErrorKind, Result, Timestamp,
@@ -25,6 +25,7 @@ use ebb_storage::{
         Edit, Expect,
         edit::{PartEvent, RemoveReason},
     },
+    part::PartMeta,
 };
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -46,8 +47,8 @@ pub async fn flush(core: &Core, stream: StreamId) -> Result<bool> {
     let (upto, now) = (tail.head(), core.now());
     let compiled = core.compiled(&state.def)?;
     let shares = {
-        let (compiled, chunks, compiler) = (compiled.clone(), tail.chunks().to_vec(), core.options.compiler.clone());
-        busy(move || shares(&compiled, &chunks, compiler.as_ref())).await?
+        let (compiled, tail, compiler) = (compiled.clone(), tail.clone(), core.options.compiler.clone());
+        busy(move || shares(&compiled, &tail, compiler.as_ref())).await?
     };
     let mut stored: Vec<Stored> = Vec::with_capacity(shares.len());
     for share in shares {
@@ -64,12 +65,13 @@ pub async fn flush(core: &Core, stream: StreamId) -> Result<bool> {
     let metas: Vec<_> = staged.chain(stored.iter().map(|s| s.meta.clone())).collect();
     let records: Vec<_> = tail.records().cloned().collect();
     let expect = vec![Expect::Applied { stream, sn: state.applied_sn }];
-    let truncated_at = tail.truncated_at();
+    let (truncated_at, dropped) = (tail.truncated_at(), tail.dropped().to_vec());
+    let is_dropped = |p: &PartMeta| dropped.iter().any(|(at, partition)| *partition == p.partition && p.max_sn() <= *at);
     let duration_ms = started.elapsed().as_millis() as u64;
     let edits = |m: &ebb_storage::manifest::Manifest, (_, time)| {
         let mut edits = Vec::new();
         let state = m.stream(stream).ok_or_else(|| ebb_storage::Error::not_found("the stream was dropped meanwhile"))?;
-        let row = |event, part: &ebb_storage::part::PartMeta, reason: &str| {
+        let row = |event, part: &PartMeta, reason: &str| {
             part_row(core, state, time, event, part, Told { duration_ms, reason: reason.to_owned(), ..Told::default() })
         };
         if let Some(at) = truncated_at {
@@ -79,11 +81,20 @@ pub async fn flush(core: &Core, stream: StreamId) -> Result<bool> {
                 edits.extend(row(PartEvent::DropPart, part, "truncate"));
             }
         }
+        for part in state.parts.values().filter(|p| is_dropped(p)) {
+            edits.push(Edit::RemovePart { stream, part: part.id, why: RemoveReason::Statement });
+            edits.extend(row(PartEvent::DropPart, part, "drop partition"));
+        }
         edits.push(Edit::Apply { stream, sn: upto, records });
         edits.push(Edit::LogApplied { lsn: core.appender.applied_once(core, &[(stream, upto)]) });
         for part in metas {
             edits.extend(row(PartEvent::NewPart, &part, if part.sn_in_meta { "insert" } else { "flush" }));
+            let (id, is_dropped) = (part.id, is_dropped(&part));
             edits.push(Edit::AddPart(Box::new(part)));
+            // A staged part: listed and removed in one step, so that its object is deleted.
+            if is_dropped {
+                edits.push(Edit::RemovePart { stream, part: id, why: RemoveReason::Statement });
+            }
         }
         Ok(edits)
     };
@@ -122,11 +133,11 @@ struct Share {
     filled: Vec<ColumnId>,
 }
 
-/// The chunks' rows by partition.
-fn shares(compiled: &Compiled, chunks: &[Arc<TailRows>], compiler: &dyn crate::expr::ExprCompiler) -> Result<Vec<Share>> {
+/// The tail's rows by partition, without those of partitions that were dropped after them.
+fn shares(compiled: &Compiled, tail: &Tail, compiler: &dyn crate::expr::ExprCompiler) -> Result<Vec<Share>> {
     let mut filled: Vec<ColumnId> = Vec::new();
     let mut shares: BTreeMap<Arc<str>, Vec<(RecordBatch, ArrayRef)>> = BTreeMap::new();
-    for chunk in chunks {
+    for chunk in tail.chunks() {
         let rows = match chunk.schema_version == compiled.def.schema_version {
             true => chunk.rows.clone(),
             false => {
@@ -145,12 +156,26 @@ fn shares(compiled: &Compiled, chunks: &[Arc<TailRows>], compiler: &dyn crate::e
                 None => sns.clone(),
                 Some(wanted) => arrow::compute::take(&sns, wanted, None)?,
             };
-            shares.entry(share.partition).or_default().push((part_rows, part_sns));
+            let dropped_at = tail.dropped().iter().find(|(_, p)| *p == share.partition).map(|(at, _)| *at);
+            let (part_rows, part_sns) = match dropped_at {
+                None => (part_rows, part_sns),
+                Some(at) => after(at, &part_rows, &part_sns)?,
+            };
+            if part_rows.num_rows() > 0 {
+                shares.entry(share.partition).or_default().push((part_rows, part_sns));
+            }
         }
     }
     filled.sort_unstable();
     filled.dedup();
     Ok(shares.into_iter().map(|(partition, batches)| Share { partition, batches, filled: filled.clone() }).collect())
+}
+
+/// Rows of records that came after `at`.
+fn after(at: Sn, rows: &RecordBatch, sns: &ArrayRef) -> Result<(RecordBatch, ArrayRef)> {
+    let numbers = sns.as_primitive_opt::<Int64Type>().ok_or_else(|| Error::internal("sns that are no int64"))?;
+    let later: BooleanArray = numbers.iter().map(|sn| sn.map(|sn| sn > at.0 as i64)).collect();
+    Ok((filter_record_batch(rows, &later)?, filter(sns, &later)?))
 }
 
 async fn write_share(core: &Core, stream: StreamId, compiled: &Arc<Compiled>, share: Share, now: Timestamp) -> Result<Stored> {

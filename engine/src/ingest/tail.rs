@@ -31,6 +31,8 @@ pub enum Content {
     Parts(Arc<[Arc<PartMeta>]>),
     /// All of main up to this record is gone.
     Truncate,
+    /// What main had of this partition up to this record is gone.
+    DropPartition(Arc<str>),
 }
 
 #[derive(Debug, Clone, Default)]
@@ -39,6 +41,7 @@ pub struct Tail {
     staged: Vec<(Sn, Arc<[Arc<PartMeta>]>)>,
     records: VectorSync<Arc<(RecordInfo, Lsn)>>,
     truncated_at: Option<Sn>,
+    dropped: Vec<(Sn, Arc<str>)>,
     head: Sn,
     rows: u64,
     bytes: u64,
@@ -63,6 +66,11 @@ impl Tail {
     /// The newest TRUNCATE among its records: older rows of the stream are not seen.
     pub fn truncated_at(&self) -> Option<Sn> {
         self.truncated_at
+    }
+    /// Partitions that its records drop, each with the newest such record. Readers see the drop once the flush has carried it out, all of
+    /// it in one step: which rows of the tail lie in a partition is known to nobody before.
+    pub fn dropped(&self) -> &[(Sn, Arc<str>)] {
+        &self.dropped
     }
     /// The newest record.
     pub fn head(&self) -> Sn {
@@ -106,6 +114,11 @@ impl Tail {
                 self.truncated_at = Some(sn);
                 self.chunks.clear();
                 self.staged.clear();
+                self.dropped.clear();
+            }
+            Content::DropPartition(partition) => {
+                self.dropped.retain(|(_, p)| *p != partition);
+                self.dropped.push((sn, partition));
             }
         }
         self.count();
@@ -135,6 +148,7 @@ impl Tail {
             staged: self.staged.iter().filter(|(sn, _)| *sn > applied).cloned().collect(),
             records: self.records.iter().filter(|r| r.0.sn > applied).cloned().collect(),
             truncated_at: self.truncated_at.filter(|sn| *sn > applied),
+            dropped: self.dropped.iter().filter(|(sn, _)| *sn > applied).cloned().collect(),
             head: self.head.max(applied),
             rows: 0,
             bytes: 0,

@@ -34,6 +34,7 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
     let mut failed = None;
     for chunk in parts.chunks(PARTS_PER_COMMIT) {
         let mut edits = Vec::with_capacity(chunk.len());
+        let mut done = Vec::with_capacity(chunk.len());
         let mut expect = vec![Expect::Policy { stream, version: state.def.policy_version }];
         for part in chunk {
             let meta = state.parts.get(part).ok_or_else(|| Error::conflict(format!("part {part} is gone")))?;
@@ -42,6 +43,7 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
                 Ok(facts) => {
                     guard.running.rows_read.fetch_add(meta.rows, Ordering::Relaxed);
                     expect.push(Expect::Part { stream, part: *part, generation: meta.placement.generation });
+                    done.push(*part);
                     edits.push(Edit::Measured { stream, part: *part, facts });
                 }
                 Err(e) => {
@@ -52,6 +54,7 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
         }
         if !edits.is_empty() {
             core.commit(edits, expect).await?;
+            core.jobs.succeeded(&done);
         }
     }
     if let Some(e) = failed {

@@ -123,6 +123,12 @@ impl Jobs {
         }
     }
 
+    /// What went wrong with one of these parts, if anything did since it last went well.
+    pub fn failure_of(&self, parts: &[PartId]) -> Option<String> {
+        let state = self.state.lock();
+        parts.iter().find_map(|p| state.failures.get(p)).map(|f| f.error.clone())
+    }
+
     pub fn succeeded(&self, parts: &[PartId]) {
         let mut state = self.state.lock();
         for part in parts {

@@ -10,7 +10,12 @@ use crate::{
     plan::{self, Plan, optimize},
     schedule::{driver, views},
 };
-use ebb_storage::{Clock, Error, ErrorKind, Result, Timestamp, ids::StreamId, interval::Interval, manifest::StreamState};
+use ebb_storage::{
+    Clock, Error, ErrorKind, Result, Timestamp,
+    ids::{PartId, StreamId},
+    interval::Interval,
+    manifest::StreamState,
+};
 use std::sync::Arc;
 
 /// What SYSTEM STOP stops.
@@ -118,6 +123,36 @@ impl Engine {
         let after = core.stream(stream)?;
         (answer.parts_after, answer.rows_after, answer.bytes_after) = sums(&after, partition);
         Ok(answer)
+    }
+
+    /// Counts when rows come due, for rules that have no facts of a part yet; when this returns there is none. Nothing is removed.
+    ///
+    /// # Errors
+    /// `NotFound` without the stream or the partition; what keeps a part from being read.
+    pub async fn materialize_ttl(&self, stream: StreamId, partition: Option<&str>) -> Result<()> {
+        let core = &self.core;
+        self.flush(Some(stream)).await?;
+        for _ in 0..limits::SETTLE_ROUNDS {
+            core.jobs.wait(Some(stream)).await;
+            let state = core.stream(stream)?;
+            if let Some(p) = partition.filter(|p| !state.partitions.contains_key(*p)) {
+                return Err(Error::not_found(format!("{} has no partition '{p}': system.parts lists them", state.def.full_name())));
+            }
+            let view = views::stream_view(core, &state)?;
+            let wanted = view.partitions.iter().filter(|p| partition.is_none_or(|only| only == &*p.value));
+            let parts: Vec<PartId> = wanted.flat_map(|p| &p.parts).filter(|p| p.unmeasured).map(|p| p.id).collect();
+            if parts.is_empty() {
+                return Ok(());
+            }
+            if let Done::Failed(e) = carry_out(core, Plan::Measure { stream, parts: parts.clone() }, &state).await? {
+                return Err(e.context(format_args!("MATERIALIZE TTL of {}", state.def.full_name())));
+            }
+            // A part that could not be read does not fail the others; it is named here.
+            if let Some(error) = core.jobs.failure_of(&parts) {
+                return Err(Error::unavailable(format!("MATERIALIZE TTL of {}: {error}", state.def.full_name())));
+            }
+        }
+        Err(Error::internal("the parts that are to be measured change all the time"))
     }
 
     pub fn stop(&self, what: Stop, stream: Option<StreamId>) {

@@ -106,7 +106,7 @@ impl Engine {
     }
 
     /// Commits what `change` makes of the definition; it is asked again where another ALTER came first. Versions are raised here:
-    /// `schema_version` where columns changed, `policy_version` where rules or settings did.
+    /// `schema_version` where columns changed, `policy_version` where rules, settings or codecs did.
     ///
     /// # Errors
     /// `NotFound` without the stream; what `change` says; `Invalid` where the new definition does not compile.
@@ -133,7 +133,8 @@ impl Engine {
                     c.since = new.schema_version;
                 }
             }
-            if old.policy != new.policy || old.settings != new.settings {
+            let codecs = |d: &StreamDef| d.columns.iter().map(|c| (c.id, c.codec)).collect::<Vec<_>>();
+            if old.policy != new.policy || old.settings != new.settings || codecs(&old) != codecs(&new) {
                 new.policy_version += 1;
             }
             let new = Arc::new(new);

@@ -95,6 +95,36 @@ impl ColumnType {
         matches!(self.plain(), Self::Date | Self::DateTime(_) | Self::DateTime64(..))
     }
 
+    /// Whether every value of this type is one of `wider` and means the same there, so that a column may be declared anew.
+    pub fn widens_to(&self, wider: &Self) -> bool {
+        use ColumnType as T;
+        // Digits of a number type with a sign, and without.
+        let signed = |t: &T| Some(match t { T::Int8 => 8, T::Int16 => 16, T::Int32 => 32, T::Int64 => 64, _ => return None });
+        let unsigned = |t: &T| Some(match t { T::UInt8 => 8, T::UInt16 => 16, T::UInt32 => 32, T::UInt64 => 64, _ => return None });
+        let (from, to) = (self.plain(), wider.plain());
+        if from == to {
+            return true;
+        }
+        if let Some(bits) = unsigned(from) {
+            return unsigned(to).is_some_and(|b| b > bits) || signed(to).is_some_and(|b| b > bits);
+        }
+        if let Some(bits) = signed(from) {
+            return signed(to).is_some_and(|b| b > bits);
+        }
+        match (from, to) {
+            (T::Float32, T::Float64) => true,
+            (T::Decimal(p, s), T::Decimal(q, t)) => t >= s && i16::from(*q) - i16::from(*t) >= i16::from(*p) - i16::from(*s),
+            (T::FixedString(n), T::FixedString(m)) => m > n,
+            (T::FixedString(_) | T::Uuid | T::Json | T::Ipv4 | T::Ipv6 | T::Enum { .. }, T::String) => true,
+            (T::Enum { bits, labels }, T::Enum { bits: more, labels: all }) => more >= bits && labels.iter().all(|l| all.contains(l)),
+            // Nanoseconds reach less far than microseconds: more digits than six are not wider than fewer.
+            (T::DateTime(a), T::DateTime64(d, b)) => a == b && *d <= 6,
+            (T::DateTime64(c, a), T::DateTime64(d, b)) => a == b && d > c && (*d <= 6) == (*c <= 6),
+            (T::Array(a, null), T::Array(b, may_be_null)) => a.widens_to(b) && null <= may_be_null,
+            _ => false,
+        }
+    }
+
     /// Whether values are carried as text.
     pub fn is_text(&self) -> bool {
         self.arrow() == DataType::Utf8View

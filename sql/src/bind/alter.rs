@@ -5,7 +5,7 @@ use crate::{
     Error, Result,
     expr::Compiler,
     nearest, parse, sqlstate,
-    statement::{AlterAction, Column, Name, quote_name},
+    statement::{AlterAction, Column, ModifyColumn, Name, quote_name},
 };
 use datafusion::{
     logical_expr::Volatility,
@@ -53,6 +53,7 @@ pub fn apply(
                 def.columns[place].comment = comment.clone();
             }
             AlterAction::ModifyComment(comment) => def.comment = comment.clone(),
+            AlterAction::ModifyColumn(change) => modify(&mut def, change, compiler)?,
             other => return Err(Error::unsupported(format!("ALTER STREAM ... {}: not built yet", word(other)))),
         }
     }
@@ -65,11 +66,8 @@ pub fn apply(
 
 fn word(action: &AlterAction) -> &'static str {
     match action {
-        AlterAction::MaterializeTtl { .. } => "MATERIALIZE TTL",
         AlterAction::ModifyRetention(_) => "MODIFY RETENTION",
         AlterAction::RemoveRetention => "REMOVE RETENTION",
-        AlterAction::ModifyColumn(_) => "MODIFY COLUMN",
-        AlterAction::DropPartition(_) => "DROP PARTITION",
         AlterAction::Move { .. } => "MOVE",
         AlterAction::CreateRef(_) | AlterAction::DropRef(_) => "TAG and BRANCH",
         _ => "this",
@@ -103,6 +101,60 @@ fn add(
         && !new.is_alias()
     {
         new.fill = constant(&default.expr.ast, new)?;
+    }
+    Ok(())
+}
+
+fn modify(def: &mut StreamDef, change: &ModifyColumn, compiler: &Compiler) -> Result<()> {
+    let name = change.name.as_str();
+    let place = place(def, &change.name)?;
+    let at = |e: Error| e.at(change.name.position);
+    if change.default.is_some() {
+        let message = format!("column '{name}': parts that lack a column read its default, so it stays: MODIFY COLUMN changes type, NULL, CODEC, TTL and COMMENT");
+        return Err(at(Error::unsupported(message)));
+    }
+    if change.ttl.is_some() {
+        return Err(Error::unsupported("column TTL: not built yet").at(change.name.position));
+    }
+    let (ty, nullable) = (def.columns[place].ty.clone(), def.columns[place].nullable);
+    let new = change.ty.clone().unwrap_or_else(|| ty.clone());
+    // A type alone says nothing of NULL.
+    let may_be_null = change.nullable.unwrap_or(nullable);
+    if !ty.widens_to(&new) {
+        let message = format!("column '{name}' is {ty} and cannot become {new}: a column only widens; add a column and INSERT ... SELECT, or write a new stream");
+        return Err(at(Error::invalid(message).with_sqlstate("42846")));
+    }
+    if nullable && !may_be_null {
+        let message = format!("column '{name}' may be NULL and cannot become NOT NULL: a column only widens");
+        return Err(at(Error::invalid(message).with_sqlstate("42846")));
+    }
+    if (&ty, nullable) != (&new, may_be_null) {
+        keys_stay(def, name, compiler).map_err(at)?;
+        if def.columns[place].is_alias() {
+            return Err(at(Error::invalid(format!("column '{name}' is an ALIAS: its type follows from its expression"))));
+        }
+    }
+    let column = &mut def.columns[place];
+    (column.ty, column.nullable) = (new, may_be_null);
+    if let Some(codec) = change.codec {
+        column.codec = Some(codec);
+    }
+    if let Some(comment) = &change.comment {
+        column.comment = comment.clone();
+    }
+    Ok(())
+}
+
+/// Rows lie by their keys as they were when they were written.
+fn keys_stay(def: &StreamDef, name: &str, compiler: &Compiler) -> Result<()> {
+    let id = def.column(name).map(|c| c.id);
+    let keys = [("PARTITION BY", &def.partition_by), ("ORDER BY", &def.order_by), ("SERIES KEY", &def.series_key)];
+    for (what, texts) in keys {
+        for text in texts {
+            if id.is_some_and(|id| compiler.bind(text, def).is_ok_and(|b| b.columns.contains(&id))) {
+                return Err(Error::invalid(format!("column '{name}' is named by {what} ({text}): keys cannot be altered")).with_sqlstate("2BP01"));
+            }
+        }
     }
     Ok(())
 }

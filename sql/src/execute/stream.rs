@@ -3,6 +3,7 @@
 use super::{
     command,
     ingest::{Ingest, Target, fit},
+    optimize::partition_text,
     query,
 };
 use crate::{
@@ -100,6 +101,14 @@ fn columns_of(schema: &SchemaRef) -> Result<Vec<Column>> {
 pub(super) async fn alter(session: &mut Session, alter: &AlterStream) -> Result<Outcome> {
     let engine = session.shared.engine.clone();
     let Some(def) = found(session, &engine.manifest(), &alter.name, alter.if_exists)? else { return Ok(command("ALTER STREAM")) };
+    if let Some(action) = alter.actions.iter().find(|a| is_work(a)) {
+        if alter.actions.len() > 1 {
+            let message = "MATERIALIZE TTL, DROP PARTITION and MOVE are work on rows: each stands alone in its ALTER STREAM";
+            return Err(Error::invalid(message).with_sqlstate("0A000"));
+        }
+        work(session, &def, action).await?;
+        return Ok(command("ALTER STREAM"));
+    }
     let cut = session.cut().await;
     let state = session.context(&cut, false);
     let constant = |tree: &datafusion::sql::sqlparser::ast::Expr, column: &ColumnDef| -> Result<Option<String>> {
@@ -135,6 +144,23 @@ pub(super) async fn alter(session: &mut Session, alter: &AlterStream) -> Result<
         note_all_due(session, new.id);
     }
     Ok(command("ALTER STREAM"))
+}
+
+/// Whether an action does something with rows instead of changing what the stream is.
+fn is_work(action: &AlterAction) -> bool {
+    matches!(action, AlterAction::MaterializeTtl { .. } | AlterAction::DropPartition(_))
+}
+
+async fn work(session: &Session, def: &StreamDef, action: &AlterAction) -> Result<()> {
+    let engine = &session.shared.engine;
+    match action {
+        AlterAction::MaterializeTtl { partition } => {
+            engine.materialize_ttl(def.id, partition.as_ref().map(partition_text).as_deref()).await?;
+        }
+        AlterAction::DropPartition(partition) => _ = engine.drop_partition(def.id, &partition_text(partition)).await?,
+        _ => return Err(Error::internal("an action that is no work")),
+    }
+    Ok(())
 }
 
 /// A rule that makes every row due is told of, with what it will take.

@@ -12,6 +12,7 @@ use datafusion::{
 use ebb_engine::LivePart;
 use ebb_storage::{
     ids::ColumnId,
+    manifest::StreamState,
     part::stats::Bound,
     stream_def::{StreamDef, TP_TIME},
 };
@@ -31,7 +32,7 @@ pub(super) fn parts(table: &StreamTable, state: &dyn Session, filters: &[Expr]) 
     let predicate = state.create_physical_expr(unqualified, &df_schema)?;
     // A filter that pruning cannot use prunes nothing.
     let Ok(pruning) = PruningPredicateBuilder::new().with_file_schema(schema).try_build(predicate) else { return Ok(all) };
-    let keep = pruning.prune(&Bounds { parts: &all, def })?;
+    let keep = pruning.prune(&Bounds { parts: &all, def, state: &table.view.state })?;
     Ok(all.into_iter().zip(keep).filter(|(_, keep)| *keep).map(|(part, _)| part).collect())
 }
 
@@ -50,6 +51,7 @@ fn unqualified(filter: Expr) -> Result<Expr> {
 struct Bounds<'a> {
     parts: &'a [LivePart],
     def: &'a Arc<StreamDef>,
+    state: &'a StreamState,
 }
 
 impl Bounds<'_> {
@@ -69,8 +71,13 @@ impl Bounds<'_> {
             return None;
         }
         let none = ScalarValue::try_from(&ty).ok()?;
-        let bound = |p: &LivePart| p.meta.stats_of(id).and_then(&of).and_then(|b| scalar(&b, &ty)).unwrap_or_else(|| none.clone());
-        ScalarValue::iter_to_array(self.parts.iter().map(bound)).ok()
+        // Bounds are in the type that the column had when the part was written.
+        let same_type = |p: &&LivePart| {
+            let written = self.state.schema(p.meta.schema_version);
+            id == ColumnId::TP_TIME || written.columns.iter().any(|c| c.id == id && c.ty.arrow() == ty)
+        };
+        let bound = |p: &LivePart| Some(p).filter(same_type)?.meta.stats_of(id).and_then(&of).and_then(|b| scalar(&b, &ty));
+        ScalarValue::iter_to_array(self.parts.iter().map(|p| bound(p).unwrap_or_else(|| none.clone()))).ok()
     }
 }
 

@@ -9,7 +9,7 @@ use datafusion::{
     error::Result,
     physical_expr::{
         PhysicalExpr,
-        expressions::{Column, lit},
+        expressions::{Column, cast, lit},
     },
     physical_plan::{ExecutionPlan, projection::ProjectionExec},
 };
@@ -55,7 +55,13 @@ pub(super) fn scan(
     for (at, i) in read.iter().enumerate() {
         let Some(to) = new_ids.iter().position(|id| *id == old_ids[*i]) else { continue };
         let field = new.field(to);
-        renamed.push((Arc::new(Column::new(old.field(*i).name(), at)), field.name().clone()));
+        let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new(old.field(*i).name(), at));
+        // A column that was declared wider since.
+        let column = match old.field(*i).data_type() == field.data_type() {
+            true => column,
+            false => cast(column, &rows.schema(), field.data_type().clone())?,
+        };
+        renamed.push((column, field.name().clone()));
         known.push(Arc::new(field.clone()));
     }
     let rows: Arc<dyn ExecutionPlan> = Arc::new(ProjectionExec::try_new(renamed, rows)?);

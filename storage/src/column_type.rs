@@ -99,8 +99,24 @@ impl ColumnType {
     pub fn widens_to(&self, wider: &Self) -> bool {
         use ColumnType as T;
         // Digits of a number type with a sign, and without.
-        let signed = |t: &T| Some(match t { T::Int8 => 8, T::Int16 => 16, T::Int32 => 32, T::Int64 => 64, _ => return None });
-        let unsigned = |t: &T| Some(match t { T::UInt8 => 8, T::UInt16 => 16, T::UInt32 => 32, T::UInt64 => 64, _ => return None });
+        let signed = |t: &T| {
+            Some(match t {
+                T::Int8 => 8,
+                T::Int16 => 16,
+                T::Int32 => 32,
+                T::Int64 => 64,
+                _ => return None,
+            })
+        };
+        let unsigned = |t: &T| {
+            Some(match t {
+                T::UInt8 => 8,
+                T::UInt16 => 16,
+                T::UInt32 => 32,
+                T::UInt64 => 64,
+                _ => return None,
+            })
+        };
         let (from, to) = (self.plain(), wider.plain());
         if from == to {
             return true;

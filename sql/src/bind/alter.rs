@@ -110,7 +110,9 @@ fn modify(def: &mut StreamDef, change: &ModifyColumn, compiler: &Compiler) -> Re
     let place = place(def, &change.name)?;
     let at = |e: Error| e.at(change.name.position);
     if change.default.is_some() {
-        let message = format!("column '{name}': parts that lack a column read its default, so it stays: MODIFY COLUMN changes type, NULL, CODEC, TTL and COMMENT");
+        let message = format!(
+            "column '{name}': parts that lack a column read its default, so it stays: MODIFY COLUMN changes type, NULL, CODEC, TTL and COMMENT"
+        );
         return Err(at(Error::unsupported(message)));
     }
     if change.ttl.is_some() {
@@ -121,7 +123,9 @@ fn modify(def: &mut StreamDef, change: &ModifyColumn, compiler: &Compiler) -> Re
     // A type alone says nothing of NULL.
     let may_be_null = change.nullable.unwrap_or(nullable);
     if !ty.widens_to(&new) {
-        let message = format!("column '{name}' is {ty} and cannot become {new}: a column only widens; add a column and INSERT ... SELECT, or write a new stream");
+        let message = format!(
+            "column '{name}' is {ty} and cannot become {new}: a column only widens; add a column and INSERT ... SELECT, or write a new stream"
+        );
         return Err(at(Error::invalid(message).with_sqlstate("42846")));
     }
     if nullable && !may_be_null {
@@ -152,7 +156,9 @@ fn keys_stay(def: &StreamDef, name: &str, compiler: &Compiler) -> Result<()> {
     for (what, texts) in keys {
         for text in texts {
             if id.is_some_and(|id| compiler.bind(text, def).is_ok_and(|b| b.columns.contains(&id))) {
-                return Err(Error::invalid(format!("column '{name}' is named by {what} ({text}): keys cannot be altered")).with_sqlstate("2BP01"));
+                return Err(
+                    Error::invalid(format!("column '{name}' is named by {what} ({text}): keys cannot be altered")).with_sqlstate("2BP01")
+                );
             }
         }
     }

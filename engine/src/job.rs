@@ -26,6 +26,7 @@ pub async fn run(core: &Arc<Core>, plan: Plan, guard: JobGuard) -> Result<()> {
     let done = match &plan {
         Plan::Drop { .. } => drop::run(core, &plan).await,
         Plan::Prune { .. } | Plan::Merge { .. } => rewrite::run(core, &plan, &guard).await,
+        Plan::Move { .. } | Plan::Recompress { .. } => Ok(()),
         Plan::Measure { .. } => measure::run(core, &plan, &guard).await,
     };
     let done = done.map_err(|e| match e.kind() {

@@ -30,6 +30,8 @@ pub async fn failure(core: &Core, plan: &Plan, error: &Error) {
         Plan::Drop { .. } => PartEvent::DropPart,
         Plan::Prune { .. } => PartEvent::PrunePart,
         Plan::Merge { .. } => PartEvent::MergeParts,
+        Plan::Recompress { .. } => PartEvent::RecompressPart,
+        Plan::Move { .. } => PartEvent::MovePart,
         // Nothing of the part would have changed.
         Plan::Measure { .. } => return,
     };

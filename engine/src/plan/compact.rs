@@ -2,52 +2,80 @@
 //!
 //! Parts of like size (within a factor of [`TIER`]) form a tier; a tier that has grown to [`FANOUT`] parts is merged into one part of
 //! the next. So a row is rewritten about log(bytes) / log(FANOUT) times, whatever arrives, and a partition keeps fewer than FANOUT parts
-//! a tier.
+//! a tier. Of parts that wait to move to a volume without merges, two of a tier are enough.
 
-use super::{
-    due::is_due,
-    view::{PartView, StreamView},
-};
-use ebb_storage::{Timestamp, ids::PartId};
+use super::view::PartView;
+use crate::settings::StreamSettings;
+use ebb_storage::ids::PartId;
 
 /// Parts of one tier that are merged together.
 pub const FANOUT: usize = 8;
+/// Parts that are worth a merge where each part counts.
+pub const PAIR: usize = 2;
 /// Sizes within this factor belong to one tier.
 const TIER: u64 = 8;
 /// Everything below is one tier: so small that size does not matter.
 const SMALLEST_TIER_BYTES: u64 = 1 << 20;
 
-/// Whether a merge may take the part: not busy, not about to be dropped whole, not just failed.
-pub fn may_merge(part: &PartView, now: Timestamp) -> bool {
-    !part.busy && !is_due(part.whole_due, now) && part.backing_off(now).is_none()
+/// The parts of one merge out of `free` ones, from [`FANOUT`] of like size on; empty where none is worth it.
+pub fn choose(free: Vec<&PartView>, settings: &StreamSettings) -> Vec<PartId> {
+    let free = sorted(free);
+    free.chunk_by(alike).find_map(|tier| fitting(tier, settings, FANOUT)).unwrap_or_default()
 }
 
-/// The parts of one merge; empty where none is worth it. Eagerly, two of any size are.
-pub fn choose(parts: &[PartView], stream: &StreamView, eager: bool, now: Timestamp) -> Vec<PartId> {
-    let settings = &stream.settings;
-    if settings.merges_off() {
-        return Vec::new();
-    }
-    let mut free: Vec<&PartView> = parts.iter().filter(|p| may_merge(p, now)).collect();
-    // By size, then by id: the choice does not depend on the order of the view.
-    free.sort_by_key(|p| (p.bytes, p.id));
-    let (need, tiers): (usize, Vec<&[&PartView]>) = match eager {
-        true => (2, vec![&free]),
-        false => (FANOUT, free.chunk_by(|a, b| tier(a) == tier(b)).collect()),
-    };
-    for tier in tiers {
-        let mut bytes = 0u64;
-        let fitting = tier.iter().take(settings.max_parts_to_merge).take_while(|p| {
-            bytes = bytes.saturating_add(p.bytes);
-            bytes <= settings.max_bytes_to_merge
-        });
-        let mut chosen: Vec<PartId> = fitting.map(|p| p.id).collect();
-        if chosen.len() >= need.min(settings.max_parts_to_merge) && chosen.len() >= 2 {
-            chosen.sort_unstable();
-            return chosen;
+/// The same for parts that wait to move: from two of like size on.
+pub fn choose_pair(free: Vec<&PartView>, settings: &StreamSettings) -> Vec<PartId> {
+    let free = sorted(free);
+    free.chunk_by(alike).find_map(|tier| fitting(tier, settings, PAIR)).unwrap_or_default()
+}
+
+/// Any two or more, whatever their sizes.
+pub fn choose_eagerly(free: Vec<&PartView>, settings: &StreamSettings) -> Vec<PartId> {
+    fitting(&sorted(free), settings, PAIR).unwrap_or_default()
+}
+
+/// Those of `waiting` that could be merged with another of them, sorted.
+pub fn with_partner(waiting: Vec<&PartView>, settings: &StreamSettings) -> Vec<PartId> {
+    let waiting = sorted(waiting);
+    let mut found = Vec::new();
+    for tier in waiting.chunk_by(alike) {
+        let [least, next, ..] = tier else { continue };
+        for part in tier {
+            let other = if part.id == least.id { next } else { least };
+            if part.bytes.saturating_add(other.bytes) <= settings.max_bytes_to_merge {
+                found.push(part.id);
+            }
         }
     }
-    Vec::new()
+    found.sort_unstable();
+    found
+}
+
+/// By size, then by id: no choice depends on the order of the view.
+fn sorted(mut free: Vec<&PartView>) -> Vec<&PartView> {
+    free.sort_by_key(|p| (p.bytes, p.id));
+    free
+}
+
+fn fitting(tier: &[&PartView], settings: &StreamSettings, need: usize) -> Option<Vec<PartId>> {
+    if settings.merges_off() {
+        return None;
+    }
+    let mut bytes = 0u64;
+    let fitting = tier.iter().take(settings.max_parts_to_merge).take_while(|p| {
+        bytes = bytes.saturating_add(p.bytes);
+        bytes <= settings.max_bytes_to_merge
+    });
+    let mut chosen: Vec<PartId> = fitting.map(|p| p.id).collect();
+    if chosen.len() < need.min(settings.max_parts_to_merge) || chosen.len() < PAIR {
+        return None;
+    }
+    chosen.sort_unstable();
+    Some(chosen)
+}
+
+fn alike(a: &&PartView, b: &&PartView) -> bool {
+    tier(a) == tier(b)
 }
 
 fn tier(part: &PartView) -> u32 {

@@ -1,47 +1,96 @@
 //! OPTIMIZE: one round chosen eagerly, or with FINAL one part a partition; everything due applied, whatever the timers say.
 
 use super::{
-    compact,
-    due::is_due,
+    choice, compact,
+    decide::Scene,
     round::Plan,
+    target::{self, Ledger},
     view::{PartView, StreamView},
+    work::MoveWhy,
 };
 use ebb_storage::{Timestamp, ids::PartId};
 
 /// Work of one OPTIMIZE over partition `only`, or all of them. Busy parts are left to their jobs: the caller waits for them first.
 pub fn optimize(stream: &StreamView, only: Option<&str>, whole: bool, now: Timestamp) -> Vec<Plan> {
+    // What failed before is tried again.
+    let mut eager = stream.clone();
+    eager.partitions.retain(|p| only.is_none_or(|o| o == &*p.value));
+    eager.partitions.iter_mut().flat_map(|p| &mut p.parts).for_each(|p| p.failure = None);
+    let mut ledger = Ledger::new(&stream.tiers);
+    let mut drops: Vec<PartId> = Vec::new();
     let mut plans = Vec::new();
-    let mut drops = Vec::new();
-    let delete_due = !stream.stops.ttl_merges;
-    for partition in stream.partitions.iter().filter(|p| only.is_none_or(|o| o == &*p.value)) {
-        let (gone, left): (Vec<&PartView>, Vec<&PartView>) =
-            partition.parts.iter().filter(|p| !p.busy).partition(|p| delete_due && is_due(p.whole_due, now));
-        drops.extend(gone.iter().map(|p| p.id));
-        let left: Vec<PartView> = left.into_iter().map(|p| PartView { failure: None, ..p.clone() }).collect();
-        let mut parts: Vec<PartId> = match whole {
-            true => left.iter().map(|p| p.id).collect(),
-            false => compact::choose(&left, stream, true, now),
-        };
-        parts.sort_unstable();
-        let due = |p: &&PartView| delete_due && (is_due(p.first_due, now) || p.unmeasured);
-        if parts.len() > 1 {
-            let reason = if whole { "OPTIMIZE FINAL" } else { "OPTIMIZE" }.to_owned();
-            let alone: Vec<PartId> = left.iter().filter(due).map(|p| p.id).filter(|id| parts.binary_search(id).is_err()).collect();
-            plans.push(Plan::Merge { stream: stream.id, partition: partition.value.clone(), parts, cutoff: now, delete_due, reason });
-            if !alone.is_empty() {
-                plans.push(Plan::Prune { stream: stream.id, partition: partition.value.clone(), parts: alone, cutoff: now });
-            }
-        } else {
-            let mut due: Vec<PartId> = left.iter().filter(due).map(|p| p.id).collect();
-            due.sort_unstable();
-            if !due.is_empty() {
-                plans.push(Plan::Prune { stream: stream.id, partition: partition.value.clone(), parts: due, cutoff: now });
-            }
-        }
+    for partition in &eager.partitions {
+        let scene = Scene::new(&eager, partition, now);
+        plans.extend(of_partition(&scene, whole, &mut drops, &mut ledger));
     }
     if !drops.is_empty() {
         drops.sort_unstable();
         plans.insert(0, Plan::Drop { stream: stream.id, parts: drops, cutoff: now });
+    }
+    plans
+}
+
+fn of_partition(scene: &Scene<'_>, whole: bool, drops: &mut Vec<PartId>, ledger: &mut Ledger) -> Vec<Plan> {
+    let (stream, now) = (scene.stream, scene.now);
+    let (id, partition) = (stream.id, scene.partition.value.clone());
+    let delete_due = !stream.stops.ttl_merges;
+    let stopped = |p: &PartView| scene.volume(p).is_some_and(|v| v.merges_stopped);
+    let free = scene.partition.parts.iter().filter(|p| !p.busy && !stopped(p) && scene.away(p).is_none());
+    let (gone, mut left): (Vec<&PartView>, Vec<&PartView>) = free.partition(|p| delete_due && scene.due(p.whole_due));
+    drops.extend(gone.iter().map(|p| p.id));
+    left.sort_by_key(|p| p.id);
+    let merged: Vec<PartId> = match whole {
+        true => left.iter().map(|p| p.id).collect(),
+        false => {
+            let merges = |p: &&PartView| scene.volume(p).is_none_or(|v| !v.prefer_not_to_merge);
+            compact::choose_eagerly(left.iter().copied().filter(merges).collect(), &stream.settings)
+        }
+    };
+    let mut plans = Vec::new();
+    if merged.len() > 1 {
+        let sources: Vec<&PartView> = left.iter().copied().filter(|p| merged.binary_search(&p.id).is_ok()).collect();
+        let reason = if whole { "OPTIMIZE FINAL" } else { "OPTIMIZE" }.to_owned();
+        if let Some(target) = target::of_merge(scene, &sources, true, ledger) {
+            plans.push(Plan::Merge {
+                stream: id,
+                partition: partition.clone(),
+                parts: merged.clone(),
+                target,
+                cutoff: now,
+                delete_due,
+                reason,
+            });
+            left.retain(|p| merged.binary_search(&p.id).is_err());
+        }
+    }
+    let (mut pruned, mut pruned_to) = (Vec::new(), Vec::new());
+    let (mut recompressed, mut recompressed_to) = (Vec::new(), Vec::new());
+    for part in left {
+        let going = scene.would_go(part);
+        // On a volume without merges only FINAL rewrites what is not worth it by itself.
+        let rewrites = whole || scene.volume(part).is_none_or(|v| !v.prefer_not_to_merge);
+        if delete_due && ((scene.due(part.first_due) && (rewrites || scene.due(part.worth_at))) || (part.unmeasured && rewrites)) {
+            if let Some(target) = target::of_prune(scene, part, going, ledger) {
+                pruned.push(part.id);
+                pruned_to.push(target);
+            }
+        } else if let Some(going) = going {
+            let target = target::of_move(scene, part, going, ledger);
+            plans.extend(target.map(|target| Plan::Move { stream: id, part: part.id, target, why: MoveWhy::Rule }));
+        } else if delete_due
+            && rewrites
+            && choice::codec_due(&[part], &stream.rules, now).is_some_and(|(_, c)| c != part.codec)
+            && let Some(target) = target::of_recompression(scene, part, ledger)
+        {
+            recompressed.push(part.id);
+            recompressed_to.push(target);
+        }
+    }
+    if !pruned.is_empty() {
+        plans.push(Plan::Prune { stream: id, partition: partition.clone(), parts: pruned, targets: pruned_to, cutoff: now });
+    }
+    if !recompressed.is_empty() {
+        plans.push(Plan::Recompress { stream: id, partition, parts: recompressed, targets: recompressed_to });
     }
     plans
 }

@@ -1,35 +1,23 @@
 //! One round of planning over one stream: what should be done now, most urgent first, and when to look again.
 //!
-//! Priority: whole parts out (they cost nothing), due rows out, facts measured, parts merged. Prunes and measurements may use only as
-//! many places as rules have; merges use the rest, so neither starves the other.
+//! Priority: whole parts out (they cost nothing), due rows out, facts measured, parts moved and recompressed, parts merged. What is due
+//! together is done in one rewrite: a prune or merge also gives its rows the codec and the place that they are due for.
 
+use super::choice;
+pub use super::work::{MoveWhy, Plan, Target};
 use super::{
     compact,
-    decide::{Action, State, decide, waits_until},
+    decide::{Action, Going, Scene, State, waits_until},
     due::WakeUp,
-    view::{PartitionView, StreamView},
+    pressure::{Candidate, smallest_set},
+    target::{self, Ledger},
+    view::{PartView, PartitionView, StreamView},
 };
-use ebb_storage::{
-    Timestamp,
-    ids::{PartId, StreamId},
-};
-use std::sync::Arc;
+use ebb_storage::{Timestamp, ids::PartId};
+use std::collections::HashSet;
 
 /// Parts that one commit drops at the most.
 pub const DROP_BATCH: usize = 10_000;
-
-/// Work to be done together. A value: two rounds over the same facts make equal plans.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Plan {
-    /// Take parts out whole: every row of each is due.
-    Drop { stream: StreamId, parts: Vec<PartId>, cutoff: Timestamp },
-    /// Rewrite each part without the rows that are due at `cutoff`.
-    Prune { stream: StreamId, partition: Arc<str>, parts: Vec<PartId>, cutoff: Timestamp },
-    /// Make one part of several, without the rows due at `cutoff` where `delete_due`.
-    Merge { stream: StreamId, partition: Arc<str>, parts: Vec<PartId>, cutoff: Timestamp, delete_due: bool, reason: String },
-    /// Count when rows come due, for rules that have no facts of the part.
-    Measure { stream: StreamId, parts: Vec<PartId> },
-}
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Planned {
@@ -37,95 +25,301 @@ pub struct Planned {
     pub plans: Vec<Plan>,
     /// When something becomes due that is not yet.
     pub wake_at: Option<Timestamp>,
-}
-
-impl Plan {
-    pub fn stream(&self) -> StreamId {
-        match self {
-            Self::Drop { stream, .. } | Self::Prune { stream, .. } | Self::Merge { stream, .. } | Self::Measure { stream, .. } => *stream,
-        }
-    }
-    pub fn parts(&self) -> &[PartId] {
-        match self {
-            Self::Drop { parts, .. } | Self::Prune { parts, .. } | Self::Merge { parts, .. } | Self::Measure { parts, .. } => parts,
-        }
-    }
-    /// Whether a rule asked for it, rather than the number of parts.
-    pub fn is_for_rules(&self) -> bool {
-        matches!(self, Self::Prune { .. } | Self::Measure { .. })
-    }
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Drop { .. } => "drop",
-            Self::Prune { .. } => "prune",
-            Self::Merge { .. } => "merge",
-            Self::Measure { .. } => "measure",
-        }
-    }
+    /// Something waits for room, a disk, or work elsewhere: it is to be looked at again though nothing of the stream changes.
+    pub waits_for_room: bool,
 }
 
 /// All that is to be done at `now`, whatever places are free.
 pub fn plan(stream: &StreamView, now: Timestamp) -> Planned {
     let mut wake = WakeUp::after(now);
-    let (mut drops, mut prunes, mut measures, mut merges) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for partition in &stream.partitions {
-        let mut due = Vec::new();
-        for part in &partition.parts {
-            // What failed may be merged again from then on, whatever its rules say.
-            if let Some(at) = part.backing_off(now) {
-                wake.consider(at);
-            }
-            // The common case first: nothing of the part is due and nothing is unknown.
-            if !part.unmeasured && part.first_due > now && part.whole_due > now {
-                wake.consider(if stream.settings.only_drop_parts { part.whole_due } else { part.first_due });
-                wake.consider(part.whole_due);
-                continue;
-            }
-            let decision = decide(part, partition, stream, now);
-            if let Some(at) = decision.next_attempt_at {
-                wake.consider(at);
-            }
-            // What is still to come for a part that waits now.
-            wake.consider(part.whole_due);
-            match (decision.state, decision.action) {
-                (State::DueQueued, Action::Drop) => drops.push(part.id),
-                (State::DueQueued, Action::Delete) => due.push(part.id),
-                (State::Measuring, _) => measures.push(part.id),
-                _ => {}
-            }
-        }
-        if !due.is_empty() {
-            due.sort_unstable();
-            prunes.push(Plan::Prune { stream: stream.id, partition: partition.value.clone(), parts: due.clone(), cutoff: now });
-        }
-        merges.extend(merge(stream, partition, &due, now));
-    }
+    let mut partitions: Vec<Wanted<'_>> = stream.partitions.iter().map(|p| Wanted::of(Scene::new(stream, p, now), &mut wake)).collect();
+    // Room is given out in an order that does not depend on the view's.
+    partitions.sort_by(|a, b| a.scene.partition.value.cmp(&b.scene.partition.value));
+    let mut round = Round { stream, ledger: Ledger::new(&stream.tiers), taken: HashSet::new(), waits_for_room: false };
+    let mut drops: Vec<PartId> = partitions.iter().flat_map(|w| &w.drops).copied().collect();
+    let mut measures: Vec<PartId> = partitions.iter().flat_map(|w| &w.measures).copied().collect();
     drops.sort_unstable();
     measures.sort_unstable();
-    let sort = |plans: &mut Vec<Plan>| plans.sort_by(|a, b| a.parts().cmp(b.parts()));
-    sort(&mut prunes);
-    sort(&mut merges);
+    round.taken.extend(drops.iter().chain(&measures));
+    let merges: Vec<Plan> = partitions.iter().flat_map(|w| round.merges(w)).collect();
+    let prunes: Vec<Plan> = partitions.iter().filter_map(|w| round.prune(w)).collect();
+    let moves = round.moves(&partitions);
+    let recompressions: Vec<Plan> = partitions.iter().filter_map(|w| round.recompression(w)).collect();
     let mut plans: Vec<Plan> = drops.chunks(DROP_BATCH).map(|c| Plan::Drop { stream: stream.id, parts: c.to_vec(), cutoff: now }).collect();
     plans.extend(prunes);
     if !measures.is_empty() {
         plans.push(Plan::Measure { stream: stream.id, parts: measures });
     }
-    plans.extend(merges);
-    Planned { plans, wake_at: wake.at() }
+    plans.extend(moves.into_iter().chain(recompressions).chain(merges));
+    let waits_for_room = round.waits_for_room || partitions.iter().any(|w| w.waits_for_room);
+    Planned { plans, wake_at: wake.at(), waits_for_room }
 }
 
-/// A merge of the partition's parts that no prune takes.
-fn merge(stream: &StreamView, partition: &PartitionView, pruned: &[PartId], now: Timestamp) -> Option<Plan> {
-    if stream.stops.merges || partition.parts.len() < 2 {
-        return None;
+/// What a partition's parts want, each by itself.
+struct Wanted<'a> {
+    scene: Scene<'a>,
+    drops: Vec<PartId>,
+    measures: Vec<PartId>,
+    prunes: Vec<&'a PartView>,
+    moves: Vec<(&'a PartView, Going)>,
+    recompressions: Vec<&'a PartView>,
+    waits_for_room: bool,
+}
+
+impl<'a> Wanted<'a> {
+    fn of(scene: Scene<'a>, wake: &mut WakeUp) -> Self {
+        let mut wanted = Self {
+            scene,
+            drops: Vec::new(),
+            measures: Vec::new(),
+            prunes: Vec::new(),
+            moves: Vec::new(),
+            recompressions: Vec::new(),
+            waits_for_room: false,
+        };
+        for part in &wanted.scene.partition.parts {
+            // What failed may be merged again from then on, whatever its rules say.
+            if let Some(at) = part.backing_off(wanted.scene.now) {
+                wake.consider(at);
+            }
+            part.changes.iter().for_each(|c| wake.consider(c.at));
+            // What is still to come for a part, whatever waits now.
+            wake.consider(part.whole_due);
+            // The common case first: nothing of the part is due and nothing is unknown.
+            let due = |at| wanted.scene.due(at);
+            if !part.unmeasured && !due(part.first_due) && !due(part.whole_due) && !part.changes.iter().any(|c| due(c.at)) {
+                if !wanted.scene.stream.settings.only_drop_parts {
+                    wake.consider(part.first_due);
+                }
+                continue;
+            }
+            wanted.ask(part, wake);
+        }
+        wanted.prunes.sort_by_key(|p| p.id);
+        wanted.recompressions.sort_by_key(|p| p.id);
+        wanted
     }
-    let left: Vec<_> = partition.parts.iter().filter(|p| !p.unmeasured && pruned.binary_search(&p.id).is_err()).cloned().collect();
-    let parts = compact::choose(&left, stream, false, now);
-    let delete_due = deletes_due(stream);
-    (!parts.is_empty()).then(|| {
-        let reason = format!("{} parts of like size", parts.len());
-        Plan::Merge { stream: stream.id, partition: partition.value.clone(), parts, cutoff: now, delete_due, reason }
-    })
+
+    fn ask(&mut self, part: &'a PartView, wake: &mut WakeUp) {
+        let mut note = |d: &super::Decision| {
+            d.next_attempt_at.into_iter().for_each(|at| wake.consider(at));
+            matches!(d.state, State::DestinationFull | State::DiskThreshold | State::DiskUnavailable | State::PoolBusy)
+        };
+        let removal = self.scene.removal(part);
+        self.waits_for_room |= note(&removal);
+        match (removal.acts(), removal.action) {
+            (true, Action::Drop) => return self.drops.push(part.id),
+            (true, Action::Measure) => return self.measures.push(part.id),
+            (true, _) => self.prunes.push(part),
+            _ => {}
+        }
+        if part.changes.is_empty() {
+            return;
+        }
+        if let Some((d, going)) = self.scene.going(part) {
+            self.waits_for_room |= note(&d);
+            self.moves.extend(going.filter(|_| d.acts()).map(|g| (part, g)));
+        }
+        if let Some((_, d)) = self.scene.recompression(part) {
+            self.waits_for_room |= note(&d);
+            if d.acts() {
+                self.recompressions.push(part);
+            }
+        }
+    }
+
+    fn going(&self, part: PartId) -> Option<Going> {
+        self.moves.iter().find(|(p, _)| p.id == part).map(|(_, g)| *g)
+    }
+}
+
+/// Why parts are merged together: only those of one kind are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Class {
+    /// No move is due that may be made.
+    Plain,
+    /// Due for a volume without merges, waiting for a partner.
+    Waiting(usize),
+    /// On the way to a volume.
+    Going(usize),
+}
+
+struct Round<'a> {
+    stream: &'a StreamView,
+    ledger: Ledger,
+    /// Parts of plans.
+    taken: HashSet<PartId>,
+    waits_for_room: bool,
+}
+
+impl Round<'_> {
+    /// Merges of parts that are due for the same, each kind by itself.
+    fn merges(&mut self, wanted: &Wanted<'_>) -> Vec<Plan> {
+        let (stream, scene) = (self.stream, &wanted.scene);
+        if stream.stops.merges || stream.settings.merges_off() || scene.partition.parts.len() < compact::PAIR {
+            return Vec::new();
+        }
+        let class = |part: &PartView| {
+            if part.changes.is_empty() {
+                return (Class::Plain, None);
+            }
+            let codec = choice::codec_due(&[part], &stream.rules, scene.now).map(|(rule, _)| rule);
+            let volume = |disk| stream.tiers.volume_of(disk).unwrap_or(0);
+            let class = match (scene.waits_for_merge(part), wanted.going(part.id)) {
+                (Some(to), _) => Class::Waiting(volume(to)),
+                (_, Some(going)) => Class::Going(volume(going.disk)),
+                _ => Class::Plain,
+            };
+            (class, codec)
+        };
+        let pressed =
+            |part: &PartView| !part.changes.is_empty() && stream.tiers.short_of(part.disk).is_some() && wanted.going(part.id).is_some();
+        let free = scene.partition.parts.iter().filter(|p| !self.taken.contains(&p.id) && scene.may_merge(p) && !pressed(p));
+        let mut free: Vec<_> = free.map(|p| (class(p), p)).collect();
+        free.sort_by_key(|(class, p)| (*class, p.id));
+        let mut plans = Vec::new();
+        for group in free.chunk_by(|(a, _), (b, _)| a == b) {
+            let (class, parts) = (group[0].0.0, group.iter().map(|(_, p)| *p).collect::<Vec<_>>());
+            let (all, by_id) = (parts.len(), parts.clone());
+            let chosen = match class {
+                Class::Waiting(_) => compact::choose_pair(parts, &stream.settings),
+                _ => compact::choose(parts, &stream.settings),
+            };
+            if chosen.is_empty() {
+                continue;
+            }
+            let sources: Vec<&PartView> = by_id.into_iter().filter(|p| chosen.binary_search(&p.id).is_ok()).collect();
+            // Where nothing is waited for after the merge, it goes where it is due for at once.
+            let direct = match class {
+                Class::Plain => false,
+                Class::Waiting(_) => stream.settings.move_grace.is_zero() && chosen.len() == all,
+                Class::Going(_) => true,
+            };
+            let Some(target) = target::of_merge(scene, &sources, direct, &mut self.ledger) else {
+                self.waits_for_room = true;
+                continue;
+            };
+            let reason = match class {
+                Class::Waiting(_) => format!("{} parts that are due for a volume without merges", chosen.len()),
+                _ => format!("{} parts of like size", chosen.len()),
+            };
+            self.taken.extend(&chosen);
+            plans.push(Plan::Merge {
+                stream: stream.id,
+                partition: scene.partition.value.clone(),
+                parts: chosen,
+                target,
+                cutoff: scene.now,
+                delete_due: deletes_due(stream),
+                reason,
+            });
+        }
+        plans
+    }
+
+    fn prune(&mut self, wanted: &Wanted<'_>) -> Option<Plan> {
+        let (mut parts, mut targets) = (Vec::new(), Vec::new());
+        for part in &wanted.prunes {
+            if self.taken.contains(&part.id) {
+                continue;
+            }
+            match target::of_prune(&wanted.scene, part, wanted.going(part.id), &mut self.ledger) {
+                Some(target) => {
+                    parts.push(part.id);
+                    targets.push(target);
+                }
+                None => self.waits_for_room = true,
+            }
+        }
+        self.taken.extend(&parts);
+        let (partition, cutoff) = (wanted.scene.partition.value.clone(), wanted.scene.now);
+        (!parts.is_empty()).then(|| Plan::Prune { stream: self.stream.id, partition, parts, targets, cutoff })
+    }
+
+    /// Moves by rules, those due first first, then by lack of room.
+    fn moves(&mut self, partitions: &[Wanted<'_>]) -> Vec<Plan> {
+        let mut wanted: Vec<_> =
+            partitions.iter().flat_map(|w| w.moves.iter().map(move |(p, g)| (g.change.at, *p, *g, &w.scene))).collect();
+        wanted.sort_by_key(|(at, part, ..)| (*at, part.id));
+        let mut plans = Vec::new();
+        for (_, part, going, scene) in wanted {
+            if self.taken.contains(&part.id) {
+                continue;
+            }
+            let Some(target) = target::of_move(scene, part, going, &mut self.ledger) else {
+                self.waits_for_room = true;
+                continue;
+            };
+            self.taken.insert(part.id);
+            plans.push(Plan::Move { stream: self.stream.id, part: part.id, target, why: MoveWhy::Rule });
+        }
+        plans.extend(self.relieve(partitions));
+        plans
+    }
+
+    /// Moves off disks of which too little is free.
+    fn relieve(&mut self, partitions: &[Wanted<'_>]) -> Vec<Plan> {
+        let (stream, mut plans) = (self.stream, Vec::new());
+        let Some((_, hotter)) = stream.tiers.volumes.split_last() else { return plans };
+        for disk in hotter.iter().flat_map(|v| &v.disks) {
+            let Some(short) = stream.tiers.short_of(disk.id) else { continue };
+            self.waits_for_room = true;
+            if stream.stops.moves || disk.unavailable.is_some() {
+                continue;
+            }
+            let on_it = || {
+                partitions
+                    .iter()
+                    .flat_map(|w| w.scene.partition.parts.iter().map(move |p| (p, &w.scene)))
+                    .filter(|(p, _)| p.disk == disk.id)
+            };
+            let leaving: u64 = on_it().filter(|(p, _)| self.taken.contains(&p.id)).map(|(p, _)| p.bytes).sum();
+            let may = |(p, scene): &(&PartView, &Scene<'_>)| !self.taken.contains(&p.id) && may_leave(p, scene);
+            let candidates = on_it().filter(may).map(|(p, s)| Candidate::of(p, due_next(p, s))).collect();
+            for chosen in smallest_set(candidates, short.saturating_sub(leaving)) {
+                let Some((part, scene)) = on_it().find(|(p, _)| p.id == chosen.id) else { continue };
+                if let Some(target) = target::of_pressure(scene, part, &mut self.ledger) {
+                    self.taken.insert(part.id);
+                    plans.push(Plan::Move { stream: stream.id, part: part.id, target, why: MoveWhy::Pressure });
+                }
+            }
+        }
+        plans
+    }
+
+    fn recompression(&mut self, wanted: &Wanted<'_>) -> Option<Plan> {
+        let (mut parts, mut targets) = (Vec::new(), Vec::new());
+        for part in &wanted.recompressions {
+            if self.taken.contains(&part.id) {
+                continue;
+            }
+            // One that was to ride on work that found no room waits for its own turn.
+            let alone = wanted.scene.volume(part).is_none_or(|v| !v.prefer_not_to_merge) && wanted.going(part.id).is_none();
+            match target::of_recompression(&wanted.scene, part, &mut self.ledger).filter(|_| alone) {
+                Some(target) => {
+                    parts.push(part.id);
+                    targets.push(target);
+                }
+                None => self.waits_for_room = true,
+            }
+        }
+        self.taken.extend(&parts);
+        let partition = wanted.scene.partition.value.clone();
+        (!parts.is_empty()).then(|| Plan::Recompress { stream: self.stream.id, partition, parts, targets })
+    }
+}
+
+/// Whether a part may be taken off its disk for lack of room: nobody has it, and no due rule keeps it there.
+fn may_leave(part: &PartView, scene: &Scene<'_>) -> bool {
+    let kept = choice::move_in_force(part, &scene.stream.rules, &scene.stream.tiers, scene.now)
+        .is_some_and(|(_, to)| scene.stream.tiers.is_there(to, part.disk));
+    !part.busy && !kept && part.backing_off(scene.now).is_none()
+}
+
+/// When a rule would move the part, or remove it.
+fn due_next(part: &PartView, scene: &Scene<'_>) -> Timestamp {
+    let moves = part.changes.iter().filter(|c| scene.stream.rules.get(c.rule as usize).is_some_and(|r| r.moves()));
+    moves.map(|c| c.at).min().unwrap_or(part.whole_due)
 }
 
 /// Whether a scheduled merge takes due rows out on its way.

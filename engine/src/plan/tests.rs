@@ -38,6 +38,7 @@ fn stream(partitions: Vec<PartitionView>) -> StreamView {
         rules: vec![RuleView { fingerprint: Fingerprint(1), text: "d DELETE".into(), kind: RuleKind::Delete }],
         stops: Stops::default(),
         tiers: Arc::new(TierView::of_one(DiskView::unlimited(DiskId::DEFAULT, "default"))),
+        pools: Pools::default(),
         partitions,
     }
 }
@@ -71,6 +72,10 @@ fn partition(value: &str, parts: Vec<PartView>) -> PartitionView {
     PartitionView { value: value.into(), pruned_at: None, recompressed_at: None, parts }
 }
 
+fn as_is() -> Target {
+    Target::new(Codec::Lz4, DiskId::DEFAULT)
+}
+
 fn at(s: i64) -> Timestamp {
     Timestamp::from_secs(s)
 }
@@ -84,7 +89,13 @@ fn a_part_whose_every_row_is_due_is_dropped_and_one_with_some_is_pruned() {
         planned.plans,
         [
             Plan::Drop { stream: StreamId(1), parts: vec![PartId::new(Epoch(1), 1)], cutoff: at(10) },
-            Plan::Prune { stream: StreamId(1), partition: "a".into(), parts: vec![PartId::new(Epoch(1), 2)], cutoff: at(10) },
+            Plan::Prune {
+                stream: StreamId(1),
+                partition: "a".into(),
+                parts: vec![PartId::new(Epoch(1), 2)],
+                targets: vec![as_is()],
+                cutoff: at(10)
+            },
         ]
     );
     assert_eq!(planned.wake_at, Some(at(20)));
@@ -201,6 +212,8 @@ fn optimize_applies_what_is_due_whatever_the_timers_say() {
     assert!(optimize(&view, Some("zz"), true, at(10)).is_empty());
 }
 
+mod tiered;
+
 fn moment() -> impl Strategy<Value = Timestamp> {
     prop_oneof![3 => (0i64..100).prop_map(Timestamp::from_secs), 1 => Just(NEVER)]
 }
@@ -227,8 +240,9 @@ fn random_stream() -> impl Strategy<Value = StreamView> {
     })
 }
 
-/// Carries plans out the way jobs do.
+/// Carries plans out the way jobs do; the objects of what was replaced are gone at once.
 fn apply(view: &mut StreamView, plans: &[Plan], now: Timestamp, next_id: &mut u32) {
+    let (mut came, mut went) = (Vec::new(), Vec::new());
     for p in plans {
         for partition in &mut view.partitions {
             let mine = |part: &PartView| p.parts().contains(&part.id);
@@ -236,29 +250,69 @@ fn apply(view: &mut StreamView, plans: &[Plan], now: Timestamp, next_id: &mut u3
             if taken.is_empty() {
                 continue;
             }
-            let mut fresh = |bytes| {
+            let mut fresh = |target: &Target, bytes| {
                 *next_id += 1;
-                PartView { bytes, ..part(*next_id, NEVER, NEVER) }
+                let Target { codec, disk, move_due_since, .. } = *target;
+                PartView { bytes, codec, disk, move_due_since, written_at: now, ..part(*next_id, NEVER, NEVER) }
             };
+            let placed = |x: &mut PartView| {
+                let i = p.parts().iter().position(|id| *id == x.id).unwrap();
+                let Target { codec, disk, .. } = p.targets()[i];
+                (x.codec, x.disk) = (codec, disk);
+            };
+            if !matches!(p, Plan::Measure { .. }) {
+                went.extend(taken.iter().map(|t| (t.disk, t.bytes)));
+                partition.parts.retain(|x| !mine(x));
+            }
             match p {
-                Plan::Drop { .. } => partition.parts.retain(|x| !mine(x)),
-                Plan::Prune { .. } => {
-                    partition.parts.retain(|x| !mine(x));
-                    partition.parts.extend(taken.iter().map(|t| PartView {
+                Plan::Drop { .. } => {}
+                Plan::Prune { targets, .. } => {
+                    let target = |t: &PartView| &targets[p.parts().iter().position(|id| *id == t.id).unwrap()];
+                    let left = taken.iter().map(|t| PartView {
                         whole_due: t.whole_due,
                         first_due: t.whole_due,
-                        ..fresh(t.bytes)
-                    }));
+                        worth_at: t.whole_due,
+                        changes: t.changes.clone(),
+                        ..fresh(target(t), t.bytes)
+                    });
+                    partition.parts.extend(left);
                     partition.pruned_at = Some(now);
                 }
-                Plan::Merge { delete_due, .. } => {
-                    partition.parts.retain(|x| !mine(x));
-                    let kept = taken.iter().map(|t| t.first_due).filter(|d| !delete_due || !is_due(*d, now)).min().unwrap_or(NEVER);
-                    partition.parts.push(PartView { first_due: kept, ..fresh(taken.iter().map(|t| t.bytes).sum()) });
+                Plan::Merge { delete_due, target, .. } => {
+                    let least = |of: fn(&PartView) -> Timestamp| {
+                        taken.iter().map(of).filter(|d| !delete_due || !is_due(*d, now)).min().unwrap_or(NEVER)
+                    };
+                    let all = |c: &Change| {
+                        let others = taken.iter().map(|t| t.changes.iter().find(|o| o.rule == c.rule));
+                        let others = others.collect::<Option<Vec<_>>>()?;
+                        let (first, at) = (others.iter().map(|o| o.first).min()?, others.iter().map(|o| o.at).max()?);
+                        Some(Change { rule: c.rule, first, at })
+                    };
+                    let changes = taken[0].changes.iter().filter_map(all).collect();
+                    let bytes = taken.iter().map(|t| t.bytes).sum();
+                    let (first_due, worth_at) = (least(|t| t.first_due), least(|t| t.worth_at));
+                    partition.parts.push(PartView { first_due, worth_at, changes, ..fresh(target, bytes) });
+                }
+                Plan::Move { .. } | Plan::Recompress { .. } => {
+                    partition.parts.extend(taken.into_iter().map(|mut t| {
+                        placed(&mut t);
+                        t
+                    }));
+                    if matches!(p, Plan::Recompress { .. }) {
+                        partition.recompressed_at = Some(now);
+                    }
                 }
                 Plan::Measure { .. } => partition.parts.iter_mut().filter(|x| p.parts().contains(&x.id)).for_each(|x| x.unmeasured = false),
             }
+            if !matches!(p, Plan::Measure { .. } | Plan::Drop { .. }) {
+                let new = partition.parts.iter().rev().take(if matches!(p, Plan::Merge { .. }) { 1 } else { p.parts().len() });
+                came.extend(new.map(|t| (t.disk, t.bytes)));
+            }
         }
+    }
+    for d in Arc::make_mut(&mut view.tiers).volumes.iter_mut().flat_map(|v| &mut v.disks).filter(|d| d.free != u64::MAX) {
+        let sum = |of: &[(DiskId, u64)]| of.iter().filter(|(id, _)| *id == d.id).map(|(_, b)| b).sum::<u64>();
+        d.free = d.free.saturating_add(sum(&went)).saturating_sub(sum(&came));
     }
 }
 
@@ -369,7 +423,10 @@ fn a_rule_without_rows_in_a_part_is_not_blamed_for_its_drop() {
     let of = |now| {
         let view = PartView::of(&meta, &rules);
         let partition = partition("p", vec![view.clone()]);
-        explain::explain(&meta, &view, &partition, &stream, now).into_iter().map(|r| (r.action, r.state, r.rows)).collect::<Vec<_>>()
+        explain::explain(&meta, &view, &Scene::new(&stream, &partition, now), false)
+            .into_iter()
+            .map(|r| (r.action, r.state, r.rows))
+            .collect::<Vec<_>>()
     };
     assert_eq!(of(at(91)), [("none".to_owned(), State::NotDue, 0), ("drop".to_owned(), State::DueQueued, 10)]);
     assert_eq!(of(at(89)), [("none".to_owned(), State::NotDue, 0), ("drop".to_owned(), State::NotDue, 10)]);

@@ -23,6 +23,7 @@ pub struct StreamView {
     pub stops: Stops,
     /// The storage policy, with the room there is now.
     pub tiers: Arc<TierView>,
+    pub pools: Pools,
     pub partitions: Vec<PartitionView>,
 }
 
@@ -110,12 +111,18 @@ pub struct Stops {
     pub moves: bool,
 }
 
-/// Free places for jobs.
+/// Whether a place is free for jobs of each kind. Plans are made whatever this says; it is for telling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pools {
-    pub free: usize,
-    /// Of those, how many may do what rules ask.
-    pub free_for_rules: usize,
+    pub prunes: bool,
+    pub recompressions: bool,
+    pub moves: bool,
+}
+
+impl Default for Pools {
+    fn default() -> Self {
+        Self { prunes: true, recompressions: true, moves: true }
+    }
 }
 
 /// Waits double from the first to the longest.
@@ -143,6 +150,9 @@ impl RuleView {
     }
     pub fn deletes(&self) -> bool {
         matches!(self.kind, RuleKind::Delete | RuleKind::DeleteWhere)
+    }
+    pub fn moves(&self) -> bool {
+        matches!(self.kind, RuleKind::Move(_))
     }
     /// Whether it changes place or codec of whole parts.
     pub fn changes(&self) -> bool {

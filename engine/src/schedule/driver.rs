@@ -91,7 +91,7 @@ async fn round(core: &Arc<Core>, seen: &mut Seen) -> Result<Option<Timestamp>> {
             wakes.iter().for_each(|w| sooner(*w));
             continue;
         }
-        let Planned { plans: new, wake_at: next } = plan::plan(&stream_view(core, &state)?, now);
+        let Planned { plans: new, wake_at: next, .. } = plan::plan(&stream_view(core, &state)?, now);
         next.iter().for_each(|at| sooner(*at));
         if new.is_empty() {
             seen.streams.insert(state.def.id, (state.clone(), version, next));
@@ -123,7 +123,9 @@ fn start(core: &Arc<Core>, mut plans: Vec<(Plan, Arc<StreamState>)>) {
         Plan::Drop { .. } => 0,
         Plan::Prune { .. } => 1,
         Plan::Measure { .. } => 2,
-        Plan::Merge { .. } => 3,
+        Plan::Move { .. } => 3,
+        Plan::Merge { .. } => 4,
+        Plan::Recompress { .. } => 5,
     };
     plans.sort_by_key(|(p, _)| order(p));
     let server = core.server();

@@ -4,7 +4,7 @@ use crate::{
     core::Core,
     ingest::tail::Tail,
     observe::Explained,
-    plan::{self, DiskView, PartView, PartitionView, RuleView, Stops, StreamView, TierView},
+    plan::{self, DiskView, MoveWhy, PartView, PartitionView, Plan, Pools, RuleView, Scene, Stops, StreamView, TierView},
     schedule::Stop,
     write::stamped,
 };
@@ -14,7 +14,10 @@ use ebb_storage::{
     manifest::{StreamState, edit::Timer},
     part::PartMeta,
 };
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 pub fn stream_view(core: &Core, state: &StreamState) -> Result<StreamView> {
     let compiled = core.compiled(&state.def)?;
@@ -42,6 +45,7 @@ pub fn stream_view(core: &Core, state: &StreamState) -> Result<StreamView> {
         rules,
         stops: stops_of(core, state.def.id),
         tiers: Arc::new(TierView::of_one(DiskView::unlimited(DiskId::DEFAULT, "default"))),
+        pools: Pools::default(),
         partitions,
     })
 }
@@ -59,14 +63,18 @@ pub fn explain(core: &Core, stream: StreamId, at: Timestamp) -> Result<Vec<Expla
     let staged = add_staged(&mut view, &live.tail(stream));
     let text = |t: String| (!t.is_empty()).then_some(t);
     let mut lines = Vec::new();
+    let planned = plan::plan(&view, at).plans;
+    let leaving = planned.iter().filter(|p| matches!(p, Plan::Move { why: MoveWhy::Pressure, .. })).flat_map(|p| p.parts());
+    let leaving: HashSet<PartId> = leaving.copied().collect();
     for partition in &view.partitions {
+        let scene = Scene::new(&view, partition, at);
         for part in &partition.parts {
             let meta = state
                 .parts
                 .get(&part.id)
                 .or_else(|| staged.get(&part.id))
                 .ok_or_else(|| Error::internal("a part of a view is not in its state"))?;
-            for row in plan::explain::explain(meta, part, partition, &view, at) {
+            for row in plan::explain::explain(meta, part, &scene, leaving.contains(&part.id)) {
                 lines.push(Explained {
                     part: row.part,
                     rule: row.rule,

@@ -1,0 +1,157 @@
+//! Where and how what a job writes is to lie, with the room that is left after what was planned before. Pure.
+//!
+//! Guards: what is written together goes to no hotter volume than the coldest source, but where the rule in force names one.
+
+use super::{
+    choice::{self, Found},
+    decide::{Going, Scene},
+    grace,
+    tiers::{BESIDE_ROWS_BYTES, TierView},
+    view::{PartView, StreamView},
+    work::Target,
+};
+use ebb_storage::{
+    Timestamp,
+    ids::{DiskId, Fingerprint},
+};
+use std::sync::Arc;
+
+/// The room of a round: each plan takes its share of it.
+pub struct Ledger {
+    tiers: Arc<TierView>,
+}
+
+impl Ledger {
+    pub fn new(tiers: &Arc<TierView>) -> Self {
+        Self { tiers: tiers.clone() }
+    }
+
+    pub fn tiers(&self) -> &TierView {
+        &self.tiers
+    }
+
+    /// Takes room; `false`, and nothing taken, where it is not there any more.
+    pub fn take(&mut self, disk: DiskId, bytes: u64) -> bool {
+        let Some(found) = self.tiers.disk(disk) else { return true };
+        if found.takes(bytes).is_err() {
+            return false;
+        }
+        if found.free != u64::MAX {
+            let disks = Arc::make_mut(&mut self.tiers).volumes.iter_mut().flat_map(|v| &mut v.disks);
+            disks.filter(|d| d.id == disk).for_each(|d| d.free -= bytes);
+        }
+        true
+    }
+
+    /// Takes room on the first disk from the volume on that has it.
+    fn take_from_on(&mut self, volume: usize, bytes: u64, turn: u64) -> Option<DiskId> {
+        let disk = self.tiers.from_on(volume, bytes, turn).ok()?;
+        self.take(disk, bytes).then_some(disk)
+    }
+}
+
+fn fingerprint(stream: &StreamView, rule: u32) -> Option<Fingerprint> {
+    stream.rules.get(rule as usize).map(|r| r.fingerprint)
+}
+
+/// The codec that a rewrite of one part gives it: the one its rows are due for, else the one it has.
+fn codec_of(stream: &StreamView, part: &PartView, now: Timestamp) -> Target {
+    let as_is = Target::new(part.codec, part.disk);
+    if stream.stops.ttl_merges {
+        return as_is;
+    }
+    match choice::codec_due(&[part], &stream.rules, now) {
+        Some((rule, codec)) if codec != part.codec => Target { codec, recompressed_by: fingerprint(stream, rule), ..as_is },
+        _ => as_is,
+    }
+}
+
+/// Of a part whose due rows go: where the rule in force sends what stays, if it may go now, else where it is.
+pub fn of_prune(scene: &Scene<'_>, part: &PartView, going: Option<Going>, ledger: &mut Ledger) -> Option<Target> {
+    let target = Target { move_due_since: grace::carried(scene, &[part]), ..codec_of(scene.stream, part, scene.now) };
+    let bytes = part.bytes.saturating_add(BESIDE_ROWS_BYTES);
+    if let Some(going) = going
+        && ledger.take(going.disk, bytes)
+    {
+        let moved_by = fingerprint(scene.stream, going.change.rule);
+        return Some(Target { disk: going.disk, moved_by, move_due_since: None, ..target });
+    }
+    if ledger.take(part.disk, bytes) {
+        return Some(target);
+    }
+    let volume = scene.stream.tiers.volume_of(part.disk).unwrap_or(0);
+    Some(Target { disk: ledger.take_from_on(volume, bytes, part.id.0)?, ..target })
+}
+
+/// Of a part that a rule moves. `None` where the room it would go to is taken by now.
+pub fn of_move(scene: &Scene<'_>, part: &PartView, going: Going, ledger: &mut Ledger) -> Option<Target> {
+    let target = riding(scene, part);
+    let moves = choice::moves_due(&[part], &scene.stream.rules, scene.now);
+    let bytes = part.bytes.saturating_add(if target.codec == part.codec { 0 } else { BESIDE_ROWS_BYTES });
+    let walked = choice::walk(&moves, ledger.tiers(), part.disk, bytes, part.id.0);
+    let disk = walked.into_iter().find_map(|(c, f)| match f {
+        Found::Goes(disk) if c.rule == going.change.rule => Some(disk),
+        _ => None,
+    })?;
+    let moved_by = fingerprint(scene.stream, going.change.rule);
+    ledger.take(disk, bytes).then_some(Target { disk, moved_by, ..target })
+}
+
+/// Of a part that leaves its disk for lack of room, to the next volumes.
+pub fn of_pressure(scene: &Scene<'_>, part: &PartView, ledger: &mut Ledger) -> Option<Target> {
+    let next = scene.stream.tiers.volume_of(part.disk)?.checked_add(1)?;
+    let target = riding(scene, part);
+    let bytes = part.bytes.saturating_add(if target.codec == part.codec { 0 } else { BESIDE_ROWS_BYTES });
+    Some(Target { disk: ledger.take_from_on(next, bytes, part.id.0)?, ..target })
+}
+
+/// The codec that a part gets on its way to another disk.
+fn riding(scene: &Scene<'_>, part: &PartView) -> Target {
+    let stopped = scene.stream.stops.merges || scene.volume(part).is_some_and(|v| v.merges_stopped);
+    match stopped {
+        true => Target::new(part.codec, part.disk),
+        false => codec_of(scene.stream, part, scene.now),
+    }
+}
+
+/// Of a part that is recompressed where it is.
+pub fn of_recompression(scene: &Scene<'_>, part: &PartView, ledger: &mut Ledger) -> Option<Target> {
+    let target = codec_of(scene.stream, part, scene.now);
+    let takes = target.codec != part.codec && ledger.take(part.disk, part.bytes.saturating_add(BESIDE_ROWS_BYTES));
+    takes.then_some(target)
+}
+
+/// Of parts that become one: the codec that all their rows are due for, else the stream's; the destination that all are due for where
+/// `direct`, else a disk of the coldest source's volume or a colder one.
+pub fn of_merge(scene: &Scene<'_>, parts: &[&PartView], direct: bool, ledger: &mut Ledger) -> Option<Target> {
+    let (stream, tiers) = (scene.stream, &scene.stream.tiers);
+    let turn = parts.iter().map(|p| p.id.0).min()?;
+    let bytes = parts.iter().map(|p| p.bytes).fold(BESIDE_ROWS_BYTES, u64::saturating_add);
+    let coldest = parts.iter().map(|p| tiers.volume_of(p.disk).unwrap_or(0)).max()?;
+    let same = parts.iter().all(|p| p.codec == parts[0].codec).then_some(parts[0].codec);
+    let due = choice::codec_due(parts, &stream.rules, scene.now).filter(|_| !stream.stops.ttl_merges);
+    let codec = match due {
+        Some((_, codec)) => codec,
+        // Rules are stopped: what they did before is not undone.
+        None => same.filter(|_| stream.stops.ttl_merges).unwrap_or(stream.settings.codec),
+    };
+    let recompressed_by = due.filter(|_| same != Some(codec)).and_then(|(rule, _)| fingerprint(stream, rule));
+    let move_due_since = grace::carried(scene, parts);
+    let target = |disk, moved_by| Target { codec, disk, recompressed_by, moved_by, move_due_since };
+    if direct && !stream.stops.moves {
+        // From the coldest source: what stands in for a full destination is colder than all of them.
+        let from = parts.iter().max_by_key(|p| (tiers.volume_of(p.disk), p.id))?.disk;
+        let moves = choice::moves_due(parts, &stream.rules, scene.now);
+        for (change, found) in choice::walk(&moves, ledger.tiers(), from, bytes, turn) {
+            match found {
+                Found::Goes(disk) if ledger.take(disk, bytes) => {
+                    return Some(Target { move_due_since: None, ..target(disk, fingerprint(stream, change.rule)) });
+                }
+                Found::There if ledger.take(from, bytes) => return Some(target(from, None)),
+                Found::There => break,
+                _ => {}
+            }
+        }
+    }
+    Some(target(ledger.take_from_on(coldest, bytes, turn)?, None))
+}

@@ -21,6 +21,7 @@ impl Engine {
         let stop = CancellationToken::new();
         if core.options.background {
             crate::schedule::driver::spawn(&core, stop.clone());
+            crate::disks::spawn(&core, stop.clone());
         }
         Arc::new(Self { core, stop })
     }

@@ -4,6 +4,7 @@ use crate::{
     Engine,
     append::NewRecord,
     core::Core,
+    disks::{checked_destinations, kept_volumes, no_policy},
     ingest::{flush, tail::Content},
     limits,
     stream::Compiled,
@@ -90,6 +91,8 @@ impl Engine {
                 id = found.def.id;
                 return Err(Error::conflict(format!("stream {name} exists already")));
             }
+            let policy = m.policy(Manifest::policy_name(&def)).ok_or_else(|| no_policy(m, Manifest::policy_name(&def)))?;
+            checked_destinations(&def, &policy)?;
             id = m.next_stream;
             let first = SchemaVersion(1);
             let mut def = StreamDef { id, created_at: time, schema_version: first, policy_version: 1, ..def };
@@ -139,7 +142,10 @@ impl Engine {
             }
             let new = Arc::new(new);
             Compiled::new(&new, &self.core.server(), self.core.options.compiler.as_ref())?;
-            let expect = vec![Expect::Definition { stream, schema: old.schema_version, policy: old.policy_version }];
+            let mut expect = vec![Expect::Definition { stream, schema: old.schema_version, policy: old.policy_version }];
+            if new.policy_version != old.policy_version {
+                expect.push(self.check_policy(&old, &new)?);
+            }
             match self.core.commit(vec![Edit::AlterStream(Box::new(new.as_ref().clone()))], expect).await {
                 Ok(_) => return Ok(new),
                 Err(e) if e.kind() == ErrorKind::Conflict && self.core.stream(stream)?.def != old => {}
@@ -148,6 +154,19 @@ impl Engine {
         }
         let name = self.core.stream(stream)?.def.full_name();
         Err(Error::conflict(format!("stream {name} is altered by others all the time: try again")))
+    }
+
+    /// That the new definition's storage policy has what its rules name, and the volumes on which the stream has parts.
+    fn check_policy(&self, old: &StreamDef, new: &StreamDef) -> Result<Expect> {
+        let live = self.core.live.read();
+        let m = &live.manifest;
+        let name = Manifest::policy_name(new);
+        let policy = m.policy(name).ok_or_else(|| no_policy(m, name))?;
+        checked_destinations(new, &policy)?;
+        if let (true, Some(state)) = (name != Manifest::policy_name(old), m.stream(old.id)) {
+            kept_volumes(m, state, &live.tail(old.id), &*m.policy_of(old)?, &policy)?;
+        }
+        Ok(Expect::StoragePolicy { name: name.to_owned(), version: policy.version })
     }
 
     pub async fn rename_stream(&self, stream: StreamId, database: &str, name: &str) -> Result<()> {

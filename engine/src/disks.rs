@@ -1,84 +1,23 @@
-//! Where parts lie: the stores behind disk ids.
+//! Where parts lie: the stores behind disk ids, while the database runs.
+//!
+//! `link` is the connection to one disk beside the data directory, `store` the object store that goes over it: it refuses to touch a
+//! place that is not the disk, and finds it again when it is back. `table` is all of them, `define` makes and drops disks, `policies`
+//! the orders of them; `watch` looks for those that are away.
 
-use ebb_storage::{
-    Error, Result,
-    disk::{Reservation, Space},
-    ids::{DatabaseId, DiskId, Generation, PartId, StreamId},
-    part::key,
-};
-use object_store::{ObjectStore, path::Path};
-use std::sync::Arc;
+mod define;
+mod disk;
+mod link;
+mod policies;
+mod store;
+mod table;
+mod watch;
 
-#[derive(Clone)]
-pub struct Disk {
-    pub id: DiskId,
-    pub name: Arc<str>,
-    pub store: Arc<dyn ObjectStore>,
-    /// Room on it, and who reserved how much; `None` where nobody can tell.
-    pub space: Option<Arc<Space>>,
-}
+pub use define::{Existing, NewDisk};
+pub use disk::{Disk, DiskInfo};
+pub use link::Lease;
+pub use table::Disks;
 
-impl Disk {
-    /// A disk that always has room.
-    pub fn new(id: DiskId, name: &str, store: Arc<dyn ObjectStore>) -> Self {
-        Self { id, name: name.into(), store, space: None }
-    }
-
-    pub fn with_space(self, space: Arc<Space>) -> Self {
-        Self { space: Some(space), ..self }
-    }
-
-    /// # Errors
-    /// `Full`, naming the disk, where it has not that much left after what others reserved.
-    pub fn reserve(&self, bytes: u64) -> Result<Option<Reservation>> {
-        self.space.as_ref().map(|s| s.reserve(bytes)).transpose()
-    }
-}
-
-/// All disks of the database.
-#[derive(Clone)]
-pub struct Disks {
-    pub database: DatabaseId,
-    disks: Arc<[Disk]>,
-}
-
-impl Disks {
-    pub fn new(database: DatabaseId, disks: Vec<Disk>) -> Self {
-        Self { database, disks: disks.into() }
-    }
-
-    pub fn all(&self) -> &[Disk] {
-        &self.disks
-    }
-
-    /// # Errors
-    /// `Unavailable` where the disk is not attached.
-    pub fn disk(&self, id: DiskId) -> Result<&Disk> {
-        let found = self.disks.iter().find(|d| d.id == id);
-        found.ok_or_else(|| Error::unavailable(format!("disk {id} is not attached")))
-    }
-
-    /// The disk, or one that answers every call with "not attached".
-    pub fn disk_or_away(&self, id: DiskId) -> Disk {
-        let away = || Disk::new(id, &format!("disk {id}"), Arc::new(object_store::memory::InMemory::new()));
-        self.disk(id).cloned().unwrap_or_else(|_| away())
-    }
-
-    /// Counts an object that was placed on a disk.
-    pub fn placed(&self, disk: DiskId, bytes: u64) {
-        self.space(disk).inspect(|s| s.add_placed(bytes));
-    }
-
-    /// Counts an object that was deleted from a disk.
-    pub fn deleted(&self, disk: DiskId, bytes: u64) {
-        self.space(disk).inspect(|s| s.remove_placed(bytes));
-    }
-
-    fn space(&self, disk: DiskId) -> Option<&Arc<Space>> {
-        self.disk(disk).ok()?.space.as_ref()
-    }
-
-    pub fn key(&self, stream: StreamId, part: PartId, generation: Generation) -> Path {
-        key::part(&self.database, stream, part, generation)
-    }
-}
+pub(crate) use link::Opening;
+pub(crate) use watch::spawn;
+pub use policies::destination;
+pub(crate) use policies::{checked_destinations, kept_volumes, no_policy};

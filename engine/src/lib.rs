@@ -12,6 +12,7 @@
 
 pub mod database;
 pub mod ddl;
+pub mod disks;
 pub mod due_values;
 pub mod expr;
 pub mod facts;
@@ -32,13 +33,13 @@ pub mod upgrade;
 
 mod append;
 mod core;
-mod disks;
 mod job;
 mod live;
+mod place;
 mod write;
 
 pub use database::Engine;
-pub use disks::{Disk, Disks};
+pub use disks::{Disk, DiskInfo, Disks, Existing, NewDisk};
 pub use ebb_storage::{Clock, Error, ErrorKind, Result, Timestamp};
 pub use hide::{Hide, Hiding};
 pub use ingest::{InsertOptions, Inserted, Pending, Savepoint, StagedInsert, Transaction};

@@ -26,3 +26,7 @@ pub const DROPPED_NAMES: usize = 1000;
 pub const ALTER_ATTEMPTS: usize = 64;
 /// Rounds of SETTLE before it says that the work does not come to an end.
 pub const SETTLE_ROUNDS: usize = 10_000;
+/// Objects that nothing names, remembered to be deleted; others wait for the sweep of the next opening.
+pub const ABANDONED_OBJECTS: usize = 100_000;
+/// Disks that are looked at at the same time.
+pub const DISKS_AT_ONCE: usize = 16;

@@ -7,7 +7,7 @@ use crate::{
     Engine,
     append::{Appender, info_of},
     core::Core,
-    disks::{Disk, Disks},
+    disks::{Disk, Disks, Opening},
     expr::ExprCompiler,
     ingest::{
         Inserted, flush,
@@ -16,19 +16,21 @@ use crate::{
         tail::{Content, Tail},
     },
     job::registry::Jobs,
+    limits,
     live::{Live, LiveCell},
     logs,
     stream::CompiledCache,
 };
 use ebb_storage::{
     Clock, Error, ErrorKind, Result, Timestamp,
-    disk::{DataDir, Disk as AnyDisk, DurableFs, default_disk, open::RESERVE_BYTES},
-    ids::{DatabaseId, Epoch, Lsn, StreamId},
+    disk::{Connect, DataDir, Disk as AnyDisk, DurableFs, connect::Real, default_disk, open::RESERVE_BYTES},
+    ids::{DatabaseId, DiskId, Epoch, Lsn, StreamId, unique},
     log::{self, LogDir, RealLogDir, Record, StartLog, Verb},
     manifest::{Committer, Manifest, committer::OnFull},
     stream_def::SettingValue,
     vacuum::{InFlight, sweep},
 };
+use futures::StreamExt;
 use object_store::ObjectStore;
 use parking_lot::Mutex;
 use std::{
@@ -54,7 +56,10 @@ pub struct Places {
     pub database: DatabaseId,
     pub meta: Arc<dyn ObjectStore>,
     pub log: Arc<dyn LogDir>,
+    /// Those that are there before the manifest is: the data directory.
     pub disks: Vec<Disk>,
+    /// How the disks of the manifest are reached.
+    pub connect: Arc<dyn Connect>,
     /// The lock, held until the engine is gone.
     pub dir: Option<DataDir>,
 }
@@ -73,7 +78,8 @@ impl Places {
             database: data.database().clone(),
             meta: Arc::new(meta),
             log: Arc::new(RealLogDir::create(&data.log())?),
-            disks: vec![Disk::new(disk.id, &disk.name, disk.store).with_space(disk.space)],
+            disks: vec![Disk::new(disk.id, &disk.name, disk.store).with_space(disk.space).with_def(disk.def)],
+            connect: Arc::new(Real),
             dir: Some(data),
         })
     }
@@ -90,7 +96,7 @@ impl Engine {
 
     /// [`Self::open`] over stores that the caller brings.
     pub async fn open_at(options: OpenOptions, places: Places) -> Result<Arc<Self>> {
-        let Places { database, meta, log, disks, dir } = places;
+        let Places { database, meta, log, disks, connect, dir } = places;
         let dir = dir.map(Arc::new);
         let reserve = dir.clone();
         let on_full: OnFull = Arc::new(move || reserve.as_ref().is_some_and(|d| d.release_reserve().unwrap_or(false)));
@@ -106,9 +112,10 @@ impl Engine {
             Err(e) if e.kind() == ErrorKind::Full && on_full() => Appender::start(start, live.clone(), last_time)?,
             started => started?,
         };
+        let opening = Opening { database, epoch: opened.committer.epoch(), nonce: unique().into() };
         let core = Arc::new(Core {
             options,
-            disks: Arc::new(Disks::new(database, disks)),
+            disks: Arc::new(Disks::new(opening, connect, disks)),
             committer: opened.committer,
             live,
             inflight: InFlight::default(),
@@ -126,6 +133,7 @@ impl Engine {
             moving: tokio::sync::Mutex::default(),
             flushing: Mutex::default(),
         });
+        attach(&core).await;
         sweep_orphans(&core).await?;
         count_placed(&core);
         logs::streams::ensure(&core).await?;
@@ -238,6 +246,16 @@ fn keys_of(live: &mut Live) -> Keys {
     keys
 }
 
+/// The disks of the manifest; one that is away keeps nothing from going on.
+async fn attach(core: &Core) {
+    let manifest = core.live.read().manifest.clone();
+    let disks: Vec<Disk> = manifest.disks.values().map(|def| core.disks.attach(def.clone())).collect();
+    let mut looks = futures::stream::iter(disks).map(|disk| async move { disk.check().await }).buffer_unordered(limits::DISKS_AT_ONCE);
+    while let Some(found) = looks.next().await {
+        found.err().iter().for_each(|e| core.note(e));
+    }
+}
+
 /// Tells each disk how much lies on it.
 fn count_placed(core: &Core) {
     let live = core.live.read();
@@ -249,14 +267,21 @@ fn count_placed(core: &Core) {
     }
 }
 
-/// Deletes what a crash left beside the two truths. Nobody writes yet.
+/// Deletes what a crash left beside the two truths. Nobody writes yet. A disk that is away is swept when it is back.
 async fn sweep_orphans(core: &Core) -> Result<()> {
     let live = core.live.read();
-    for disk in core.disks.all() {
-        let database = &core.disks.database;
-        let orphans = sweep::orphans(database, &live.manifest, disk.id, &disk.store, |s, p| live.stages(s, p)).await?;
-        for orphan in orphans {
-            sweep::delete(&disk.store, &orphan.path).await?;
+    let database = &core.disks.database;
+    for disk in core.disks.all().iter().filter(|d| d.away().is_none()) {
+        let swept = async {
+            for orphan in sweep::orphans(database, &live.manifest, disk.id, &disk.store, |s, p| live.stages(s, p)).await? {
+                sweep::delete(&disk.store, &orphan.path).await?;
+            }
+            sweep::delete_probes(database, &disk.store).await
+        };
+        match swept.await {
+            Ok(()) => disk.set_swept(),
+            Err(e) if disk.id == DiskId::DEFAULT => return Err(e),
+            Err(e) => core.note(&e),
         }
     }
     Ok(())

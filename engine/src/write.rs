@@ -2,10 +2,13 @@
 //!
 //! Flushes, staged inserts and rewrites all write parts here. Encoding is work for a thread that may be busy; storing is not.
 
+pub use crate::place::{Room, room_for};
 use crate::{
     core::{Abandoned, Core},
-    disks::Disk,
-    facts::facts_of,
+    disks::Lease,
+    facts::{Gathering, facts_of},
+    limits,
+    place::Places,
     stream::Compiled,
 };
 use arrow::{
@@ -14,9 +17,8 @@ use arrow::{
     datatypes::{Field, Schema},
 };
 use ebb_storage::{
-    Error, Result, Timestamp,
-    disk::Reservation,
-    ids::{BranchId, ColumnId, DiskId, Generation, PartId, SchemaVersion, Sn, StreamId},
+    Error, ErrorKind, Result, Timestamp,
+    ids::{BranchId, ColumnId, Generation, PartId, SchemaVersion, Sn, StreamId},
     lineage::SnRange,
     part::{
         Encoded, PartEncoder, PartMeta, WriteOptions,
@@ -25,6 +27,7 @@ use ebb_storage::{
         store::{PieceWriter, write_part},
         text_dictionary,
     },
+    rules::Action,
     vacuum::InFlightGuard,
 };
 use std::sync::Arc;
@@ -38,6 +41,7 @@ pub struct Written {
     placement: Placement,
     pub encoded: Encoded,
     guard: InFlightGuard,
+    lease: Option<Lease>,
 }
 
 impl Written {
@@ -51,6 +55,7 @@ impl Written {
 pub struct Stored {
     pub meta: PartMeta,
     _guard: InFlightGuard,
+    _lease: Option<Lease>,
 }
 
 impl Stored {
@@ -62,25 +67,15 @@ impl Stored {
 
 fn abandon(core: &Core, stream: StreamId, part: PartId, place: &Placement) {
     let path = core.disks.key(stream, part, place.generation);
-    core.abandoned.lock().push(Abandoned { disk: place.disk, path, bytes: place.bytes });
+    give_up(core, Abandoned { disk: place.disk, path, bytes: place.bytes });
 }
 
-/// A place for a new part, and room that nobody else takes until it is written.
-pub struct Room {
-    disk: Disk,
-    _reserved: Option<Reservation>,
-}
-
-/// What a part takes beside its rows, at least: footer and indexes.
-const BESIDE_ROWS_BYTES: u64 = 4096;
-
-/// Room for a part of about so many bytes, on the default disk.
-///
-/// # Errors
-/// `Full`, naming the disk, where it has not that much left.
-pub fn room_for(core: &Core, bytes: u64) -> Result<Room> {
-    let disk = core.disks.disk(DiskId::DEFAULT)?.clone();
-    Ok(Room { _reserved: disk.reserve(bytes.saturating_add(BESIDE_ROWS_BYTES))?, disk })
+/// Beyond the limit it is left for the sweep of the next opening.
+fn give_up(core: &Core, object: Abandoned) {
+    let mut abandoned = core.abandoned.lock();
+    if abandoned.len() < limits::ABANDONED_OBJECTS {
+        abandoned.push(object);
+    }
 }
 
 /// Whether an error says for sure that nothing was committed or logged.
@@ -142,15 +137,44 @@ pub fn share_of(rows: &RecordBatch, share: Option<&UInt32Array>) -> Result<Recor
     Ok(RecordBatch::try_new_with_options(rows.schema(), columns, &options)?)
 }
 
-/// Writes a new part: [`write_as`] with an id of its own.
-pub async fn write<T: Send + 'static>(
+/// Writes a new part where there is room for it; where that fails, at the next place. `fill` is asked again then.
+///
+/// # Errors
+/// As [`write_as`]; of several places what the first said.
+pub async fn write<P: Clone + Send + 'static, T: Send + 'static>(
     core: &Core,
     stream: StreamId,
-    room: Room,
+    mut places: Places,
     options: WriteOptions,
-    fill: impl FnOnce(&mut Encoder) -> Result<T> + Send + 'static,
+    rows: P,
+    fill: impl FnOnce(P, &mut Encoder) -> Result<T> + Clone + Send + 'static,
 ) -> Result<(Option<Written>, T)> {
-    write_as(core, (stream, core.next_part()?), room, options, fill).await
+    let mut kept = Some(rows);
+    loop {
+        let room = places.next(core)?;
+        let disk = room.disk.id;
+        // Rows are let go of as soon as they are encoded, unless they may be needed again.
+        let rows = if places.are_several() { kept.clone() } else { kept.take() };
+        let rows = rows.ok_or_else(|| Error::internal("rows of a part that failed at its only place"))?;
+        let fill = fill.clone();
+        match write_as(core, (stream, core.next_part()?), room, options.clone(), move |encoder| fill(rows, encoder)).await {
+            Err(e) if places.are_several() && matches!(e.kind(), ErrorKind::Full | ErrorKind::Unavailable) => places.failed(disk, e),
+            done => return done,
+        }
+    }
+}
+
+/// What the rules that move parts say of rows that are about to be written; empty where there are none.
+pub fn facts_of_moves<'a>(compiled: &Compiled, rows: impl IntoIterator<Item = &'a RecordBatch>) -> Vec<RuleFacts> {
+    let moves = || compiled.rules.iter().filter(|r| matches!(r.rule.action, Action::Move(_)));
+    let mut facts: Vec<Gathering> = moves().map(Gathering::new).collect();
+    if facts.is_empty() {
+        return Vec::new();
+    }
+    for batch in rows {
+        moves().zip(&mut facts).for_each(|(rule, facts)| facts.add(rule, batch));
+    }
+    facts.into_iter().map(Gathering::finish).collect()
 }
 
 /// Writes a new part where there is room for it: `fill` pushes its rows, in order, on a thread that may be busy. `None` without rows.
@@ -169,11 +193,15 @@ pub async fn write_as<T: Send + 'static>(
     let generation = Generation(1);
     let key = core.disks.key(stream, id, generation);
     let written = write_part(&disk.store, &key, options, fill).await;
+    if written.is_err() {
+        // It may have landed all the same.
+        give_up(core, Abandoned { disk: disk.id, path: key, bytes: 0 });
+    }
     let (encoded, told) = written.map_err(|e| e.context(format_args!("writing a part to disk '{}'", disk.name)))?;
     let Some(encoded) = encoded else { return Ok((None, told)) };
     core.disks.placed(disk.id, encoded.bytes);
     let placement = Placement { disk: disk.id, generation, codec: encoded.codec, bytes: encoded.bytes, checksum: encoded.checksum };
-    Ok((Some(Written { id, stream, placement, encoded, guard }), told))
+    Ok((Some(Written { id, stream, placement, encoded, guard, lease: room.lease }), told))
 }
 
 /// What the manifest is told of a written part.
@@ -205,7 +233,7 @@ pub fn describe(written: Written, about: About) -> Stored {
         expired: Vec::new(),
     };
     meta.name = name_of(&meta);
-    Stored { meta, _guard: written.guard }
+    Stored { meta, _guard: written.guard, _lease: written.lease }
 }
 
 /// A staged part once its record has its sn.

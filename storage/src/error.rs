@@ -136,6 +136,12 @@ impl From<std::io::Error> for Error {
 
 impl From<object_store::Error> for Error {
     fn from(e: object_store::Error) -> Self {
+        // A store of ours says what it has to say itself.
+        if let object_store::Error::Generic { source, .. } = &e
+            && let Some(own) = source.downcast_ref::<Self>()
+        {
+            return own.clone();
+        }
         let kind = match &e {
             object_store::Error::NotFound { .. } => ErrorKind::NotFound,
             object_store::Error::AlreadyExists { .. } => ErrorKind::Conflict,

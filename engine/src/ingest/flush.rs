@@ -7,6 +7,7 @@ use crate::{
     core::{Core, busy},
     ingest::{partition, tail::Tail},
     job::told::{Told, part_row},
+    place::Places,
     stream::Compiled,
     upgrade::upgrade,
     write::{self, About, Stored},
@@ -182,15 +183,18 @@ async fn write_share(core: &Core, stream: StreamId, compiled: &Arc<Compiled>, sh
     let Share { partition, batches, filled } = share;
     let for_encoder = compiled.clone();
     // In memory rows take more than in a part.
-    let room = write::room_for(core, batches.iter().map(|(r, _)| r.get_array_memory_size() as u64).sum())?;
-    let (written, (facts, origin)) = write::write(core, stream, room, compiled.write.clone(), move |encoder| {
+    let bytes = batches.iter().map(|(r, _)| r.get_array_memory_size() as u64).sum();
+    let rows = batches.iter().map(|(r, _)| r.num_rows() as u64).sum();
+    let facts = write::facts_of_moves(compiled, batches.iter().map(|(r, _)| r));
+    let places = Places::of_new(core, &compiled.def, bytes, &facts, rows);
+    let fill = move |batches: Vec<(RecordBatch, ArrayRef)>, encoder: &mut write::Encoder| {
         let rows = concat_batches(&for_encoder.row_schema, batches.iter().map(|(r, _)| r))?;
         let sns: Vec<&dyn arrow::array::Array> = batches.iter().map(|(_, s)| s.as_ref()).collect();
         let sns = arrow::compute::concat(&sns)?;
         let origin = write::origin_of(sns.as_ref(), rows.num_rows() as u64);
         Ok((write::encode_sorted(&for_encoder, &rows, &sns, encoder)?, origin))
-    })
-    .await?;
+    };
+    let (written, (facts, origin)) = write::write(core, stream, places, compiled.write.clone(), batches, fill).await?;
     let (Some(written), Some(origin)) = (written, origin) else { return Err(Error::internal("a share of the tail without rows")) };
     let about = About {
         partition,

@@ -16,6 +16,7 @@ use crate::{
         tail::Content,
     },
     limits,
+    place::Places,
     stream::Compiled,
     write::{self, About, Stored},
 };
@@ -135,14 +136,16 @@ impl StagedInsert {
             let (schema_version, for_encoder) = (compiled.def.schema_version, compiled.clone());
             // Parts are encoded side by side: their columns need not be.
             let options = WriteOptions { threads: 1, ..compiled.write.clone() };
-            let room = write::room_for(&core, bytes as u64)?;
-            let (written, facts) = write::write(&core, stream, room, options, move |encoder| {
+            let rows = batches.iter().map(|b| b.num_rows() as u64).sum();
+            let facts = write::facts_of_moves(&compiled, &batches);
+            let places = Places::of_new(&core, &compiled.def, bytes as u64, &facts, rows);
+            let fill = move |batches: Vec<RecordBatch>, encoder: &mut write::Encoder| {
                 let rows = concat_batches(&for_encoder.row_schema, &batches)?;
                 drop(batches);
                 let sns: ArrayRef = Arc::new(Int64Array::from_value(0, rows.num_rows()));
                 write::encode_sorted(&for_encoder, &rows, &sns, encoder)
-            })
-            .await?;
+            };
+            let (written, facts) = write::write(&core, stream, places, options, batches, fill).await?;
             let written = written.ok_or_else(|| Error::internal("a part without rows was cut off"))?;
             let about = About {
                 partition,

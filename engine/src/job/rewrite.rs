@@ -163,7 +163,7 @@ fn whole_of(sources: &[Arc<PartMeta>]) -> PartMeta {
 
 async fn rewrite(core: &Arc<Core>, removal: &Removal, sources: Vec<Arc<PartMeta>>, running: &Arc<Running>) -> Result<Output> {
     let started = Stopwatch::start();
-    let room = room_for(core, &sources)?;
+    let room = room_for(core, &removal.compiled, &sources)?;
     let mut opened = Vec::with_capacity(sources.len());
     for meta in &sources {
         opened.push(Source::open(core, meta.clone()).await?);
@@ -219,9 +219,9 @@ async fn rewrite(core: &Arc<Core>, removal: &Removal, sources: Vec<Arc<PartMeta>
 ///
 /// # Errors
 /// `Full` where the disk has not that much left, after what other rewrites reserved.
-fn room_for(core: &Core, sources: &[Arc<PartMeta>]) -> Result<Room> {
+fn room_for(core: &Core, compiled: &Compiled, sources: &[Arc<PartMeta>]) -> Result<Room> {
     let bytes = sources.iter().map(|s| s.placement.bytes).fold(0, u64::saturating_add);
-    write::room_for(core, bytes).map_err(|e| e.context(format_args!("destination_full: rewriting {} parts", sources.len())))
+    write::room_for(core, &compiled.def, bytes, sources.first().map(|s| s.placement.disk)).map_err(|e| e.context(format_args!("destination_full: rewriting {} parts", sources.len())))
 }
 
 /// What a rewrite found out while it wrote.

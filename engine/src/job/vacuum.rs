@@ -2,37 +2,92 @@
 
 use crate::{
     core::Core,
+    disks::Disk,
     job::told::{Told, part_row},
 };
 use ebb_storage::{
-    Result,
+    Error, Result,
+    ids::DiskId,
     manifest::{Edit, edit::PartEvent},
     pins::PinKey,
     vacuum::sweep,
 };
 
-/// Deletes what may go; how many objects of removed parts went.
+/// Deletes what may go; how many objects of removed parts went. What lies on a disk that is away waits until it is back; an error of one
+/// disk keeps nothing on another, and the first is told.
 pub async fn run(core: &Core) -> Result<usize> {
-    loop {
-        let Some(given_up) = core.abandoned.lock().pop() else { break };
-        let deleted = match core.disks.disk(given_up.disk) {
-            Ok(disk) => sweep::delete(&disk.store, &given_up.path).await,
-            Err(e) => Err(e),
-        };
-        if let Err(e) = deleted {
-            core.abandoned.lock().push(given_up);
-            return Err(e);
-        }
-        core.disks.deleted(given_up.disk, given_up.bytes);
+    let mut failed = None;
+    sweep_what_is_back(core, &mut failed).await;
+    delete_abandoned(core, &mut failed).await;
+    let count = delete_removed(core, &mut failed).await?;
+    match failed {
+        Some(e) => Err(e),
+        None => Ok(count),
     }
+}
+
+fn is_here(core: &Core, disk: DiskId) -> bool {
+    core.disks.known(disk).is_some_and(|d| d.away().is_none())
+}
+
+/// Disks that were away at the opening have not been swept yet.
+async fn sweep_what_is_back(core: &Core, failed: &mut Option<Error>) {
+    for disk in core.disks.all().iter().filter(|d| d.is_unswept() && d.away().is_none()) {
+        if let Err(e) = sweep_running(core, disk).await {
+            failed.get_or_insert(e);
+        }
+    }
+}
+
+/// Deletes the orphans of a disk while others write there. The order matters: first what lies there, then who is writing, then what is
+/// named; so what is being written is in one of the last two.
+async fn sweep_running(core: &Core, disk: &Disk) -> Result<()> {
+    let database = &core.disks.database;
+    let listed = sweep::listed(database, &disk.store).await?;
+    let candidates: Vec<_> = listed.into_iter().filter(|o| !o.is_of(|stream, part| core.inflight.contains(stream, part))).collect();
+    let live = core.live.read();
+    for orphan in sweep::unnamed(candidates, database, &live.manifest, disk.id, |s, p| live.stages(s, p)) {
+        sweep::delete(&disk.store, &orphan.path).await?;
+    }
+    sweep::delete_probes(database, &disk.store).await?;
+    disk.set_swept();
+    Ok(())
+}
+
+async fn delete_abandoned(core: &Core, failed: &mut Option<Error>) {
+    let given_up = std::mem::take(&mut *core.abandoned.lock());
+    for object in given_up {
+        let deleted = match core.disks.disk(object.disk) {
+            Ok(disk) => sweep::delete(&disk.store, &object.path).await,
+            // Of a disk that was dropped.
+            Err(_) if core.disks.known(object.disk).is_none() => continue,
+            Err(_) => {
+                core.abandoned.lock().push(object);
+                continue;
+            }
+        };
+        match deleted {
+            Ok(()) => core.disks.deleted(object.disk, object.bytes),
+            Err(e) => {
+                core.abandoned.lock().push(object);
+                failed.get_or_insert(e);
+            }
+        }
+    }
+}
+
+async fn delete_removed(core: &Core, failed: &mut Option<Error>) -> Result<usize> {
     // The manifest first, then who reads: whoever begins to read later reads a state that names none of the removed.
     let manifest = core.committer.current();
     if manifest.graveyard.is_empty() {
         return Ok(0);
     }
     let mut gone = Vec::new();
-    for disk in core.disks.all() {
-        gone.extend(sweep::delete_removed(&core.disks.database, &manifest, disk.id, &disk.store, |key| is_held(core, key)).await?);
+    for disk in core.disks.all().iter().filter(|d| d.away().is_none()) {
+        let on_disk = sweep::delete_removed(&core.disks.database, &manifest, disk.id, &disk.store, |key| is_held(core, key), &mut gone);
+        if let Err(e) = on_disk.await {
+            failed.get_or_insert(e);
+        }
     }
     if gone.is_empty() {
         return Ok(0);
@@ -62,5 +117,7 @@ fn is_held(core: &Core, key: &PinKey) -> bool {
 /// Whether there is anything that could be deleted now.
 pub fn is_due(core: &Core) -> bool {
     let live = core.live.read();
-    !core.abandoned.lock().is_empty() || live.manifest.graveyard.keys().any(|key| !is_held(core, key))
+    let given_up = core.abandoned.lock().iter().any(|o| is_here(core, o.disk));
+    let removed = live.manifest.graveyard.iter().any(|(key, grave)| is_here(core, grave.part.placement.disk) && !is_held(core, key));
+    given_up || removed || core.disks.all().iter().any(|d| d.is_unswept() && d.away().is_none())
 }

@@ -51,6 +51,7 @@ impl Engine {
     /// Flushes, then returns when nothing that may run is due at the clock's present time. What fails and backs off is not due.
     pub async fn settle(&self, stream: Option<StreamId>) -> Result<()> {
         let core = &self.core;
+        core.disks.look_for_the_lost().await;
         self.flush(stream).await?;
         for _ in 0..limits::SETTLE_ROUNDS {
             core.jobs.wait(stream).await;

@@ -23,6 +23,16 @@ pub struct Space {
     used: Mutex<Used>,
 }
 
+/// What a disk has room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    pub total: u64,
+    /// Less reservations.
+    pub available: u64,
+    /// Free, but kept back by `max_usage_pct`.
+    pub kept_back: u64,
+}
+
 #[derive(Debug, Default)]
 struct Used {
     placed: u64,
@@ -50,20 +60,42 @@ impl Space {
         self.used.lock().reserved
     }
 
+    /// All numbers at once, of what `max_usage_pct` leaves; `u64::MAX` if unlimited.
+    pub fn room(&self) -> Result<Room> {
+        let (total, free) = self.whole()?;
+        let kept = self.kept_back(total);
+        let reserved = self.used.lock().reserved;
+        Ok(match total {
+            u64::MAX => Room { total, available: u64::MAX, kept_back: 0 },
+            _ => Room { total: total - kept, available: free.saturating_sub(kept).saturating_sub(reserved), kept_back: kept.min(free) },
+        })
+    }
+
+    fn kept_back(&self, total: u64) -> u64 {
+        (u128::from(total) * u128::from(100 - self.max_usage_pct) / 100) as u64
+    }
+
     /// (total, free before reservations), of what `max_usage_pct` leaves; `u64::MAX` if unlimited.
     pub fn total_and_free(&self) -> Result<(u64, u64)> {
+        let (total, free) = self.whole()?;
+        if total == u64::MAX {
+            return Ok((total, free));
+        }
+        let kept = self.kept_back(total);
+        Ok((total - kept, free.saturating_sub(kept)))
+    }
+
+    fn whole(&self) -> Result<(u64, u64)> {
         let placed = self.used.lock().placed;
-        let (total, free) = match &self.source {
-            Source::Unlimited => return Ok((u64::MAX, u64::MAX)),
+        Ok(match &self.source {
+            Source::Unlimited => (u64::MAX, u64::MAX),
             Source::Declared(capacity) => (*capacity, capacity.saturating_sub(placed)),
             Source::FileSystem(path) => {
                 let s = rustix::fs::statvfs(path)
                     .map_err(|e| Error::from(std::io::Error::from(e)).context(format!("disk '{}', {}", self.disk, path.display())))?;
                 (s.f_blocks.saturating_mul(s.f_frsize), s.f_bavail.saturating_mul(s.f_frsize))
             }
-        };
-        let kept = (u128::from(total) * u128::from(100 - self.max_usage_pct) / 100) as u64;
-        Ok((total - kept, free.saturating_sub(kept)))
+        })
     }
 
     /// What may still be reserved.

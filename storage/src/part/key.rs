@@ -16,6 +16,11 @@ pub fn parts_prefix(database: &DatabaseId) -> Path {
     Path::from(format!("{database}/parts"))
 }
 
+/// `<database id>/probe`: where it is tried whether a disk can be written.
+pub fn probes_prefix(database: &DatabaseId) -> Path {
+    Path::from(format!("{database}/probe"))
+}
+
 /// `<database id>/parts/<stream id>/<part id>.<generation>.parquet`
 pub fn part(database: &DatabaseId, stream: StreamId, part: PartId, generation: Generation) -> Path {
     Path::from(format!("{database}/parts/{stream}/{part:020}.{generation}.parquet"))

@@ -19,15 +19,16 @@ pub struct Orphan {
     pub bytes: u64,
 }
 
-/// Deletes the objects of removed parts on `disk` that `held` does not protect; what was deleted, for the commit that forgets them.
+/// Deletes the objects of removed parts on `disk` that `held` does not protect; what was deleted joins `gone`, for the commit that
+/// forgets them, also where another could not be.
 pub async fn delete_removed(
     database: &DatabaseId,
     m: &Manifest,
     disk: DiskId,
     store: &Arc<dyn ObjectStore>,
     held: impl Fn(&PinKey) -> bool,
-) -> Result<Vec<PinKey>> {
-    let mut gone = Vec::new();
+    gone: &mut Vec<PinKey>,
+) -> Result<()> {
     for (key, grave) in liveness::deletable(m, held) {
         if grave.part.placement.disk != disk {
             continue;
@@ -37,7 +38,7 @@ pub async fn delete_removed(
         }
         gone.push(key);
     }
-    Ok(gone)
+    Ok(())
 }
 
 /// Objects in the database's own key space on `disk` that neither the manifest names nor `spared` (unapplied records, running work).
@@ -49,13 +50,43 @@ pub async fn orphans(
     store: &Arc<dyn ObjectStore>,
     spared: impl Fn(StreamId, PartId) -> bool,
 ) -> Result<Vec<Orphan>> {
+    let listed = listed(database, store).await?;
+    Ok(unnamed(listed, database, m, disk, spared))
+}
+
+/// Everything below the database's parts on a disk.
+pub async fn listed(database: &DatabaseId, store: &Arc<dyn ObjectStore>) -> Result<Vec<Orphan>> {
+    let listed = store.list(Some(&key::parts_prefix(database))).map_ok(|o| Orphan { path: o.location, bytes: o.size });
+    Ok(listed.try_collect().await?)
+}
+
+/// Those that Ebb built and nothing names.
+pub fn unnamed(
+    listed: Vec<Orphan>,
+    database: &DatabaseId,
+    m: &Manifest,
+    disk: DiskId,
+    spared: impl Fn(StreamId, PartId) -> bool,
+) -> Vec<Orphan> {
     let named = liveness::named(database, m, disk);
-    let listed: Vec<_> = store.list(Some(&key::parts_prefix(database))).try_collect().await?;
-    let orphan = |path: &Path| match liveness::parse_key(path) {
-        Some((stream, part, _)) => !named.contains(path) && !spared(stream, part),
-        None => false,
-    };
-    Ok(listed.into_iter().filter(|o| orphan(&o.location)).map(|o| Orphan { path: o.location, bytes: o.size }).collect())
+    let known = |path: &Path| liveness::parse_key(path).is_none_or(|(stream, part, _)| named.contains(path) || spared(stream, part));
+    listed.into_iter().filter(|o| !known(&o.path)).collect()
+}
+
+impl Orphan {
+    /// Whether its key is of a part that `is` says yes to.
+    pub fn is_of(&self, is: impl Fn(StreamId, PartId) -> bool) -> bool {
+        liveness::parse_key(&self.path).is_some_and(|(stream, part, _)| is(stream, part))
+    }
+}
+
+/// Objects that showed whether a disk can be written, where a crash left one.
+pub async fn delete_probes(database: &DatabaseId, store: &Arc<dyn ObjectStore>) -> Result<()> {
+    let left: Vec<_> = store.list(Some(&key::probes_prefix(database))).try_collect().await?;
+    for probe in left {
+        delete(store, &probe.location).await?;
+    }
+    Ok(())
 }
 
 /// Deletes an orphan or a removed part's object; one that is gone already is fine.

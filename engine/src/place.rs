@@ -1,0 +1,193 @@
+//! Where new bytes go: the stream's policy with the room there is now, and room taken on one of its disks.
+//!
+//! Guards: an insert does not fail while a volume that its policy allows has room; rows that are all due for a colder place are
+//! written there at once, where that volume wants it.
+
+use crate::{
+    core::Core,
+    disks::{Disk, Disks, Lease},
+    plan::tiers::{BESIDE_ROWS_BYTES, DiskView, TierView, VolumeView},
+};
+use ebb_storage::{
+    Error, Result, Timestamp,
+    disk::{Reservation, StoragePolicy, Volume},
+    ids::DiskId,
+    manifest::Manifest,
+    part::meta::RuleFacts,
+    rules::Action,
+    stream_def::StreamDef,
+};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, atomic::Ordering},
+};
+
+/// A place for a new part, and room that nobody else takes until it is written.
+pub struct Room {
+    pub disk: Disk,
+    pub(crate) lease: Option<Lease>,
+    _reserved: Option<Reservation>,
+}
+
+impl TierView {
+    /// The policy of a stream with the room that its disks have now. `stopped` says of a policy's volume whether merges there are stopped.
+    pub fn of(manifest: &Manifest, def: &StreamDef, disks: &Disks, stopped: impl Fn(&str, &str) -> bool) -> Arc<Self> {
+        // Every stream's policy is there; nothing would be gained by not knowing where to write.
+        let policy = manifest.policy_of(def).unwrap_or_else(|_| Arc::new(StoragePolicy::default_policy()));
+        let volumes = policy.volumes.iter().map(|v| volume(disks, manifest, v, stopped(&policy.name, &v.name)));
+        Arc::new(Self {
+            volumes: volumes.collect(),
+            move_factor: move_factor(&policy),
+            version: policy.version,
+            policy: policy.name.clone(),
+        })
+    }
+}
+
+/// There is nowhere to move to from a lone volume.
+fn move_factor(policy: &StoragePolicy) -> f64 {
+    if policy.volumes.len() > 1 { policy.move_factor } else { 0.0 }
+}
+
+fn volume(all: &Disks, m: &Manifest, v: &Volume, merges_stopped: bool) -> VolumeView {
+    let disks: Vec<DiskView> = v.disks.iter().filter_map(|name| m.disk_id(name).map(|id| disk(all, m, id, name))).collect();
+    let smallest = disks.iter().map(|d| d.total).min().unwrap_or(u64::MAX);
+    let by_ratio = v.max_data_part_size_ratio.filter(|_| smallest != u64::MAX).map(|r| (smallest as f64 * r) as u64);
+    let limits = [v.max_data_part_size_bytes, by_ratio];
+    VolumeView {
+        name: v.name.clone(),
+        max_part_bytes: limits.into_iter().flatten().filter(|n| *n > 0).min().unwrap_or(u64::MAX),
+        load_balancing: v.load_balancing,
+        move_on_insert: v.perform_ttl_move_on_insert,
+        prefer_not_to_merge: v.prefer_not_to_merge,
+        merges_stopped,
+        disks,
+    }
+}
+
+fn disk(all: &Disks, m: &Manifest, id: DiskId, name: &str) -> DiskView {
+    let view = DiskView::unlimited(id, name);
+    let Some(disk) = all.known(id) else {
+        return DiskView { unavailable: Some("it is not attached".into()), ..view };
+    };
+    let unavailable = disk.away().map(|e| Arc::from(e.message()));
+    match disk.space.as_ref().map(|s| s.room()) {
+        None => DiskView { unavailable, ..view },
+        Some(Ok(room)) => {
+            let leaving = m.graveyard.values().map(|g| &g.part.placement).filter(|p| p.disk == id).map(|p| p.bytes);
+            let leaving = if room.total == u64::MAX { 0 } else { leaving.fold(0, u64::saturating_add) };
+            DiskView { total: room.total, free: room.available, kept_back: room.kept_back, leaving, unavailable, ..view }
+        }
+        Some(Err(e)) => DiskView { unavailable: unavailable.or_else(|| Some(Arc::from(e.message()))), ..view },
+    }
+}
+
+/// Room for a new part of about so many bytes of rows: on the wished disk, if it takes it, else on the first volume that does.
+///
+/// # Errors
+/// `Full` or `Unavailable`, saying why the first volume does not take it, where none does.
+pub fn room_for(core: &Core, def: &StreamDef, bytes: u64, wish: Option<DiskId>) -> Result<Room> {
+    let mut places = Places::new(core, def, bytes);
+    places.wishes.extend(wish);
+    places.next(core)
+}
+
+/// The places for one new part, in the order in which they are tried.
+pub struct Places {
+    tiers: TierView,
+    wishes: VecDeque<DiskId>,
+    bytes: u64,
+    turn: u64,
+    /// Why the first place did not do.
+    refused: Option<Error>,
+}
+
+impl Places {
+    /// For about so many bytes of rows.
+    pub fn new(core: &Core, def: &StreamDef, bytes: u64) -> Self {
+        let manifest = core.live.read().manifest.clone();
+        let tiers = Arc::unwrap_or_clone(TierView::of(&manifest, def, &core.disks, |_, _| false));
+        let turn = u64::from(core.part_counter.load(Ordering::Relaxed));
+        Self { tiers, wishes: VecDeque::new(), bytes: bytes.saturating_add(BESIDE_ROWS_BYTES), turn, refused: None }
+    }
+
+    /// For rows that are written for the first time, of which these facts are known: where they are due already, there first.
+    pub fn of_new(core: &Core, def: &StreamDef, bytes: u64, facts: &[RuleFacts], rows: u64) -> Self {
+        let mut places = Self::new(core, def, bytes);
+        places.wishes = due_places(&places.tiers, def, facts, (rows, core.now()), places.bytes, places.turn).into();
+        places
+    }
+
+    /// Whether there is another place should the next one fail.
+    pub fn are_several(&self) -> bool {
+        self.tiers.volumes.iter().map(|v| v.disks.len()).sum::<usize>() > 1
+    }
+
+    /// Room at the next place that takes the part.
+    ///
+    /// # Errors
+    /// Once there is none: why the first one did not do.
+    pub fn next(&mut self, core: &Core) -> Result<Room> {
+        while let Some(wish) = self.wishes.pop_front() {
+            match room_on(core, wish, self.bytes) {
+                Ok(room) => return Ok(room),
+                Err(e) => self.failed(wish, e),
+            }
+        }
+        loop {
+            let id = match self.tiers.for_new(self.bytes, self.turn) {
+                Ok(id) => id,
+                Err(why) => return Err(self.refused.clone().unwrap_or_else(|| why.into())),
+            };
+            match room_on(core, id, self.bytes) {
+                Ok(room) => return Ok(room),
+                // Between the look and the reservation another took the room.
+                Err(e) => self.failed(id, e),
+            }
+        }
+    }
+
+    /// Not there again.
+    pub fn failed(&mut self, disk: DiskId, e: Error) {
+        for view in self.tiers.volumes.iter_mut().flat_map(|v| &mut v.disks).filter(|d| d.id == disk) {
+            view.unavailable = Some(e.message().into());
+        }
+        self.wishes.retain(|d| *d != disk);
+        self.refused.get_or_insert(e);
+    }
+}
+
+/// # Errors
+/// `Full` or `Unavailable`, naming the disk.
+pub fn room_on(core: &Core, disk: DiskId, bytes: u64) -> Result<Room> {
+    let disk = core.disks.disk(disk)?;
+    let lease = disk.lease()?;
+    Ok(Room { _reserved: disk.reserve(bytes)?, lease, disk })
+}
+
+/// Disks for a new part of these facts, in the order in which they are to be tried; empty where no rule concerns it. Every row must be
+/// due for the rule; of several the one that came due last comes first (of equals the later in the list), then the others.
+pub fn due_places(
+    tiers: &TierView,
+    def: &StreamDef,
+    facts: &[RuleFacts],
+    (rows, now): (u64, Timestamp),
+    bytes: u64,
+    turn: u64,
+) -> Vec<DiskId> {
+    let mut due: Vec<(Timestamp, usize, DiskId)> = Vec::new();
+    for (i, rule) in def.policy.ttl.iter().enumerate() {
+        let Action::Move(to) = &rule.action else { continue };
+        let Some(f) = facts.iter().find(|f| f.rule == rule.fingerprint) else { continue };
+        let Some(latest) = f.latest.filter(|at| f.rows >= rows && f.never == 0 && *at <= now) else { continue };
+        let wanted = tiers.volume_at(to).is_some_and(|v| tiers.volumes[v].move_on_insert);
+        if let (true, Ok(Some(disk))) = (wanted, tiers.destination(to, bytes, turn)) {
+            due.push((latest, i, disk));
+        }
+    }
+    due.sort_by_key(|(latest, i, _)| std::cmp::Reverse((*latest, *i)));
+    due.into_iter().map(|(_, _, disk)| disk).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -48,7 +48,9 @@ impl Engine {
         let had: HashSet<&String> = old.iter().flat_map(|p| &p.volumes).flat_map(|v| &v.disks).collect();
         for name in new.volumes.iter().flat_map(|v| &v.disks).filter(|d| !had.contains(d)) {
             let disk = core.disks.all().iter().find(|d| *d.name == **name).cloned().ok_or_else(|| no_disk(&manifest, name))?;
-            probe(core, &disk).await.map_err(|e| e.context(format_args!("storage policy '{}': disk '{name}' cannot be written", new.name)))?;
+            probe(core, &disk)
+                .await
+                .map_err(|e| e.context(format_args!("storage policy '{}': disk '{name}' cannot be written", new.name)))?;
         }
         let edits = |m: &Manifest, _| {
             let old = m.policy(&new.name);

@@ -221,7 +221,8 @@ async fn rewrite(core: &Arc<Core>, removal: &Removal, sources: Vec<Arc<PartMeta>
 /// `Full` where the disk has not that much left, after what other rewrites reserved.
 fn room_for(core: &Core, compiled: &Compiled, sources: &[Arc<PartMeta>]) -> Result<Room> {
     let bytes = sources.iter().map(|s| s.placement.bytes).fold(0, u64::saturating_add);
-    write::room_for(core, &compiled.def, bytes, sources.first().map(|s| s.placement.disk)).map_err(|e| e.context(format_args!("destination_full: rewriting {} parts", sources.len())))
+    write::room_for(core, &compiled.def, bytes, sources.first().map(|s| s.placement.disk))
+        .map_err(|e| e.context(format_args!("destination_full: rewriting {} parts", sources.len())))
 }
 
 /// What a rewrite found out while it wrote.

@@ -144,7 +144,14 @@ pub async fn open(dir: &Path) -> Arc<Engine> {
 /// Over a double, with `data` as the default disk.
 pub fn places(machine: &CrashDisk, data: Arc<dyn ObjectStore>) -> Places {
     let disks = vec![Disk::new(DiskId::DEFAULT, "default", data)];
-    Places { database: DatabaseId("d".to_owned()), meta: machine.store("meta"), log: machine.log(), disks, connect: std::sync::Arc::new(ebb_storage::disk::connect::Real), dir: None }
+    Places {
+        database: DatabaseId("d".to_owned()),
+        meta: machine.store("meta"),
+        log: machine.log(),
+        disks,
+        connect: std::sync::Arc::new(ebb_storage::disk::connect::Real),
+        dir: None,
+    }
 }
 
 /// Opens over a double, on a clock that stands at `now`.

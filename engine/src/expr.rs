@@ -1,7 +1,7 @@
 //! Expressions as the engine needs them: compiled elsewhere, evaluated over batches of rows.
 
 use arrow::array::{ArrayRef, RecordBatch};
-use ebb_storage::{Result, ids::ColumnId, stream_def::StreamDef};
+use ebb_storage::{Error, Result, ids::ColumnId, stream_def::StreamDef};
 use std::sync::Arc;
 
 /// A compiled expression over a stream's rows.
@@ -14,7 +14,23 @@ pub trait RowExpr: Send + Sync {
     fn monotone_in(&self) -> Option<ColumnId>;
 }
 
+/// Rows, some at a time.
+pub type Batches = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
+
+/// Rows of one key made one, as a GROUP BY rule asks.
+pub trait Folder: Send + Sync {
+    /// One row for each key of `rows`, which are in the stream's `part_schema`, as the result is. Blocks. What is neither a key nor SET
+    /// comes from the row with the greatest `_tp_time`, among equals the highest `_tp_sn`, among those the last; `_tp_sn` is the lowest.
+    fn fold(&self, rows: Batches) -> Result<Vec<RecordBatch>>;
+}
+
 /// Compiles canonical SQL texts.
 pub trait ExprCompiler: Send + Sync {
     fn compile(&self, text: &str, def: &StreamDef) -> Result<Arc<dyn RowExpr>>;
+
+    /// `keys` are expressions of the row, `set` columns with what they become, aggregates over the rows of a key.
+    fn folder(&self, keys: &[String], set: &[(String, String)], def: &StreamDef) -> Result<Arc<dyn Folder>> {
+        let (keys, set) = (keys.len(), set.len());
+        Err(Error::internal(format!("{}: nothing here folds rows by {keys} keys into {set} values", def.full_name())))
+    }
 }

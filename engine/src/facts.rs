@@ -16,11 +16,17 @@ use ebb_storage::{
 use std::sync::Arc;
 
 /// Facts of one rule, gathered batch by batch.
-pub struct Gathering(RuleFacts);
+pub struct Gathering {
+    facts: RuleFacts,
+    /// The rule changed what was due by then: those rows concern it no more.
+    done_until: Option<Timestamp>,
+}
 
 impl Gathering {
-    pub fn new(rule: &CompiledRule) -> Self {
-        Self(RuleFacts { rule: rule.rule.fingerprint, rows: 0, never: 0, earliest: None, latest: None })
+    /// For rows to which the rules were `applied` at a moment, or not.
+    pub fn new(rule: &CompiledRule, applied: Option<Timestamp>) -> Self {
+        let facts = RuleFacts { rule: rule.rule.fingerprint, rows: 0, never: 0, earliest: None, latest: None };
+        Self { facts, done_until: applied.filter(|_| rule.rule.action.changes_rows()) }
     }
 
     pub fn add(&mut self, rule: &CompiledRule, rows: &RecordBatch) {
@@ -31,25 +37,26 @@ impl Gathering {
                 self.add(rule, &rows.slice(0, half));
                 self.add(rule, &rows.slice(half, rows.num_rows() - half));
             } else {
-                self.0.never += rows.num_rows() as u64;
+                self.facts.never += rows.num_rows() as u64;
             }
             return;
         };
         for concerned in due {
             match concerned {
                 Concern::No => {}
-                Concern::Never => self.0.never += 1,
+                Concern::Never => self.facts.never += 1,
+                Concern::At(t) if self.done_until.is_some_and(|until| t <= until) => {}
                 Concern::At(t) => {
-                    self.0.rows += 1;
-                    self.0.earliest = Some(self.0.earliest.map_or(t, |e| e.min(t)));
-                    self.0.latest = Some(self.0.latest.map_or(t, |l| l.max(t)));
+                    self.facts.rows += 1;
+                    self.facts.earliest = Some(self.facts.earliest.map_or(t, |e| e.min(t)));
+                    self.facts.latest = Some(self.facts.latest.map_or(t, |l| l.max(t)));
                 }
             }
         }
     }
 
     pub fn finish(self) -> RuleFacts {
-        self.0
+        self.facts
     }
 }
 
@@ -102,14 +109,14 @@ pub fn due_of(rule: &CompiledRule, rows: &RecordBatch) -> Result<Vec<Concern>> {
     Ok(due.into_iter().enumerate().map(concern).collect())
 }
 
-/// Which rows a DELETE rule removes at `cutoff`. Rows on which it cannot be evaluated stay.
-pub fn removed_at(rule: &CompiledRule, rows: &RecordBatch, cutoff: Timestamp) -> Vec<bool> {
+/// Which rows a rule takes at `cutoff`: removes, folds or changes. Rows on which it cannot be evaluated stay.
+pub fn taken_at(rule: &CompiledRule, rows: &RecordBatch, cutoff: Timestamp) -> Vec<bool> {
     match due_of(rule, rows) {
         Ok(due) => due.into_iter().map(|c| matches!(c, Concern::At(t) if t <= cutoff)).collect(),
         Err(_) if rows.num_rows() > 1 => {
             let half = rows.num_rows() / 2;
-            let mut all = removed_at(rule, &rows.slice(0, half), cutoff);
-            all.extend(removed_at(rule, &rows.slice(half, rows.num_rows() - half), cutoff));
+            let mut all = taken_at(rule, &rows.slice(0, half), cutoff);
+            all.extend(taken_at(rule, &rows.slice(half, rows.num_rows() - half), cutoff));
             all
         }
         Err(_) => vec![false; rows.num_rows()],
@@ -128,7 +135,7 @@ fn truths(values: &dyn Array) -> Result<BooleanArray> {
 /// Facts of all rules over `rows`.
 pub fn facts_of(rules: &[CompiledRule], rows: &RecordBatch) -> Vec<RuleFacts> {
     let one = |rule: &CompiledRule| {
-        let mut g = Gathering::new(rule);
+        let mut g = Gathering::new(rule, None);
         g.add(rule, rows);
         g.finish()
     };

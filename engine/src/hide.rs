@@ -5,7 +5,7 @@
 
 use crate::{
     Engine,
-    facts::removed_at,
+    facts::taken_at,
     plan::view::{expired_rows, whole_due},
     read::StreamView,
     stream::{Compiled, CompiledRule},
@@ -46,7 +46,7 @@ impl Hiding {
     pub fn kept(&self, rows: &RecordBatch) -> Option<BooleanArray> {
         let mut kept = vec![true; rows.num_rows()];
         for rule in self.compiled.rules.iter().filter(|r| deletes(r)) {
-            for (kept, due) in kept.iter_mut().zip(removed_at(rule, rows, self.now)) {
+            for (kept, due) in kept.iter_mut().zip(taken_at(rule, rows, self.now)) {
                 *kept &= !due;
             }
         }

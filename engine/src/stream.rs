@@ -1,7 +1,7 @@
 //! A stream's definition with its expressions compiled, kept until the definition changes.
 
 use crate::{
-    expr::{ExprCompiler, RowExpr},
+    expr::{ExprCompiler, Folder, RowExpr},
     limits, logs,
     settings::{ServerSettings, StreamSettings},
 };
@@ -26,6 +26,7 @@ pub struct Compiled {
     pub part_schema: SchemaRef,
     partition: Vec<Arc<dyn RowExpr>>,
     order: Vec<Arc<dyn RowExpr>>,
+    /// As [`StreamDef::rules`].
     pub rules: Vec<CompiledRule>,
     pub write: WriteOptions,
     pub settings: StreamSettings,
@@ -36,6 +37,8 @@ pub struct CompiledRule {
     pub when: Arc<dyn RowExpr>,
     /// Of DELETE WHERE.
     pub only: Option<Arc<dyn RowExpr>>,
+    /// Of GROUP BY.
+    pub fold: Option<Arc<dyn Folder>>,
 }
 
 impl Compiled {
@@ -47,7 +50,11 @@ impl Compiled {
                 Action::Delete { only: Some(only) } => Some(compiler.compile(only, def)?),
                 _ => None,
             };
-            Ok(CompiledRule { rule: rule.clone(), when: compiler.compile(&rule.when, def)?, only })
+            let fold = match &rule.action {
+                Action::GroupBy { keys, set } => Some(compiler.folder(keys, set, def)?),
+                _ => None,
+            };
+            Ok(CompiledRule { rule: rule.clone(), when: compiler.compile(&rule.when, def)?, only, fold })
         };
         let settings = StreamSettings::of(def, server);
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(limits::ENCODING_THREADS);
@@ -57,7 +64,7 @@ impl Compiled {
             part_schema: def.part_schema(),
             partition: all(&def.partition_by)?,
             order: all(&def.order_by)?,
-            rules: def.policy.ttl.iter().map(rule).collect::<Result<_>>()?,
+            rules: def.rules().iter().map(rule).collect::<Result<_>>()?,
             write,
             settings,
             def: def.clone(),

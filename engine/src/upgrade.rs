@@ -64,6 +64,12 @@ fn fitted(column: &ArrayRef, ty: &DataType) -> Result<ArrayRef> {
     if column.data_type() == ty { Ok(column.clone()) } else { cast(column, ty) }
 }
 
+/// What the column's DEFAULT makes of each of `rows`, which are in the stream's columns of today.
+pub fn defaults(column: &ColumnDef, def: &StreamDef, rows: &RecordBatch, compiler: &dyn ExprCompiler) -> Result<ArrayRef> {
+    let known: Vec<(Arc<Field>, ArrayRef)> = rows.schema_ref().fields().iter().cloned().zip(rows.columns().iter().cloned()).collect();
+    fill(column, def, &known, rows.num_rows(), compiler)
+}
+
 /// What `rows` rows that lack the column read in it.
 fn fill(
     column: &ColumnDef,

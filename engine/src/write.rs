@@ -167,7 +167,7 @@ pub async fn write<P: Clone + Send + 'static, T: Send + 'static>(
 /// What the rules that move parts say of rows that are about to be written; empty where there are none.
 pub fn facts_of_moves<'a>(compiled: &Compiled, rows: impl IntoIterator<Item = &'a RecordBatch>) -> Vec<RuleFacts> {
     let moves = || compiled.rules.iter().filter(|r| matches!(r.rule.action, Action::Move(_)));
-    let mut facts: Vec<Gathering> = moves().map(Gathering::new).collect();
+    let mut facts: Vec<Gathering> = moves().map(|r| Gathering::new(r, None)).collect();
     if facts.is_empty() {
         return Vec::new();
     }

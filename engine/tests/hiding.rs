@@ -85,6 +85,7 @@ async fn facts_by_bounds_are_the_facts_of_the_rows() {
         .map(|r| CompiledRule {
             when: Words.compile(&r.when, &d).unwrap(),
             only: matches!(r.action, Action::Delete { only: Some(_) }).then(|| Words.compile("host = b", &d).unwrap()),
+            fold: None,
             rule: r.clone(),
         })
         .collect();

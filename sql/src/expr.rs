@@ -5,7 +5,7 @@
 
 mod fixed;
 
-use crate::{Error, Result, analyze, functions, nearest, parse, sqlstate};
+use crate::{Error, Result, analyze, fold::Folding, functions, nearest, parse, sqlstate};
 use arrow::{
     array::{Array, ArrayRef, AsArray, BooleanArray},
     compute::cast,
@@ -24,7 +24,7 @@ use datafusion::{
     prelude::SessionConfig,
     sql::sqlparser::ast::{self, ExprWithAlias},
 };
-use ebb_engine::expr::{ExprCompiler, RowExpr};
+use ebb_engine::expr::{ExprCompiler, Folder, RowExpr};
 use ebb_storage::{
     column_type::ColumnType,
     ids::{ColumnId, Fingerprint},
@@ -378,6 +378,12 @@ impl ExprCompiler for Compiler {
         let compiled =
             compile().map_err(|e| ebb_storage::Error::new(e.kind(), format!("{}: '{text}': {}", def.full_name(), e.message())))?;
         Ok(Arc::new(compiled))
+    }
+
+    fn folder(&self, keys: &[String], set: &[(String, String)], def: &StreamDef) -> ebb_storage::Result<Arc<dyn Folder>> {
+        let folding = Folding::new(&self.state, keys, set, def);
+        let named = |e: Error| ebb_storage::Error::new(e.kind(), format!("{}: a GROUP BY rule: {}", def.full_name(), e.message()));
+        Ok(Arc::new(folding.map_err(named)?))
     }
 }
 

@@ -113,7 +113,7 @@ fn column(def: &ColumnDef) -> String {
         default: def.default.as_ref().map(|d| (d.kind, d.expr.as_str())),
         comment: (!def.comment.is_empty()).then_some(def.comment.as_str()),
         codec: def.codec.as_ref(),
-        ttl: def.ttl.as_deref(),
+        ttl: def.ttl.as_ref().map(|t| t.when.as_str()),
     })
 }
 
@@ -139,6 +139,8 @@ fn share(ppm: u32) -> String {
 /// As the TTL clause has it; names that need quotes get them.
 fn rule(rule: &Rule) -> String {
     let action = match &rule.action {
+        // Of a column, which prints it.
+        Action::Reset { .. } => return rule.to_string(),
         Action::Delete { only: None } => "DELETE".to_owned(),
         Action::Delete { only: Some(only) } => format!("DELETE WHERE {only}"),
         Action::Recompress(codec) => format!("RECOMPRESS CODEC({codec})"),

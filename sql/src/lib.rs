@@ -15,6 +15,7 @@ pub mod dialect;
 pub mod error;
 mod execute;
 pub mod expr;
+mod fold;
 pub mod format;
 pub mod functions;
 pub mod outcome;

@@ -1,6 +1,9 @@
 //! Lifecycle rules as data: canonical SQL texts and what they ask for. Nothing here decides or evaluates.
 
-use crate::{codec::Codec, ids::Fingerprint};
+use crate::{
+    codec::Codec,
+    ids::{ColumnId, Fingerprint},
+};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -26,6 +29,11 @@ pub enum Action {
     GroupBy {
         keys: Vec<String>,
         set: Vec<(String, String)>,
+    },
+    /// Puts a column's DEFAULT into its due values: a column's own TTL, in no TTL clause.
+    Reset {
+        column: ColumnId,
+        name: String,
     },
 }
 
@@ -60,11 +68,22 @@ pub struct Policy {
     pub retention: Vec<Stage>,
 }
 
-/// Canonical SQL, as SHOW CREATE STREAM and lifecycle_log print a rule.
+impl Action {
+    /// Whether it changes due rows and leaves them there: a row that it has changed concerns it no more.
+    pub fn changes_rows(&self) -> bool {
+        matches!(self, Self::GroupBy { .. } | Self::Reset { .. })
+    }
+}
+
+/// Canonical SQL, as SHOW CREATE STREAM and lifecycle_log print a rule; a column's with the column's name before it.
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Action::Reset { name, .. } = &self.action {
+            return write!(f, "COLUMN {name} TTL {}", self.when);
+        }
         write!(f, "{}", self.when)?;
         match &self.action {
+            Action::Reset { .. } => Ok(()),
             Action::Delete { only: None } => f.write_str(" DELETE"),
             Action::Delete { only: Some(only) } => write!(f, " DELETE WHERE {only}"),
             Action::Recompress(codec) => write!(f, " RECOMPRESS CODEC({codec})"),

@@ -4,8 +4,8 @@ use crate::{
     clock::Timestamp,
     codec::ColumnCodec,
     column_type::ColumnType,
-    ids::{ColumnId, SchemaVersion, StreamId},
-    rules::Policy,
+    ids::{ColumnId, Fingerprint, SchemaVersion, StreamId},
+    rules::{Action, Policy, Rule},
 };
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
@@ -63,14 +63,22 @@ pub struct ColumnDef {
     pub nullable: bool,
     pub default: Option<ColumnDefault>,
     pub codec: Option<ColumnCodec>,
-    /// Canonical SQL of a column TTL.
-    pub ttl: Option<String>,
+    /// When the column's values become its DEFAULT.
+    pub ttl: Option<ColumnTtl>,
     pub comment: String,
     /// The schema version that added it; parts of older ones lack it.
     pub since: SchemaVersion,
     /// What parts that lack the column read: a constant evaluated at the ALTER as text castable to `ty`, or `None`: evaluate
     /// `default` on the row (NULL or the type's zero where there is none).
     pub fill: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ColumnTtl {
+    /// Canonical SQL of a date or time expression.
+    pub when: String,
+    /// The hash of the bound expression and the column, with column ids.
+    pub fingerprint: Fingerprint,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -137,6 +145,16 @@ impl StreamDef {
     /// Columns that parts store: all but ALIAS, without the hidden ones.
     pub fn stored(&self) -> impl Iterator<Item = &ColumnDef> {
         self.columns.iter().filter(|c| !c.is_alias())
+    }
+
+    /// All rules that rows age by: those of the TTL clause in its order, then those of columns.
+    pub fn rules(&self) -> Vec<Rule> {
+        let of_column = |c: &ColumnDef| {
+            let ttl = c.ttl.clone()?;
+            let action = Action::Reset { column: c.id, name: c.name.clone() };
+            Some(Rule { when: ttl.when, action, fingerprint: ttl.fingerprint })
+        };
+        self.policy.ttl.iter().cloned().chain(self.columns.iter().filter_map(of_column)).collect()
     }
 
     pub fn column(&self, name: &str) -> Option<&ColumnDef> {

@@ -80,7 +80,7 @@ async fn measure(core: &Core, compiled: &Arc<Compiled>, meta: Arc<PartMeta>) -> 
     let (compiled, compiler) = (compiled.clone(), core.options.compiler.clone());
     busy(move || {
         let rules: Vec<_> = missing.iter().map(|i| &compiled.rules[*i]).collect();
-        let mut facts: Vec<Gathering> = rules.iter().map(|r| Gathering::new(r)).collect();
+        let mut facts: Vec<Gathering> = rules.iter().map(|r| Gathering::new(r, None)).collect();
         let read = rules.iter().flat_map(|r| r.when.columns().iter().chain(r.only.iter().flat_map(|o| o.columns())));
         let asked: BTreeSet<ColumnId> = read.copied().collect();
         let mut found = 0;
@@ -90,7 +90,7 @@ async fn measure(core: &Core, compiled: &Arc<Compiled>, meta: Arc<PartMeta>) -> 
         // A column that the part lacks reads its default, which may need any other column.
         let same_version = source.meta.schema_version == compiled.def.schema_version;
         let whole = found < asked.len() || !same_version;
-        let removal = Removal { compiled: compiled.clone(), cutoff: None, compiler };
+        let removal = Removal { compiled: compiled.clone(), cutoff: None, compiler, folds: false };
         // `_tp_sn` comes along so that a rule without columns has rows to be asked about.
         let columns = (!whole).then(|| asked.iter().copied().chain([ColumnId::TP_SN]).collect());
         for batch in source.reader.read(&ReadOptions { columns, batch_rows: BATCH_ROWS, ..ReadOptions::default() })? {

@@ -8,6 +8,7 @@ use crate::{
     core::Core,
     facts::Gathering,
     job::{
+        fold::{self, Folded},
         registry::{JobGuard, Running},
         source::{self, Counts, Found, Removal, Source},
         told::{Taken, Told, part_row, rule_row},
@@ -64,7 +65,7 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
     let compiled = core.compiled(&state.def)?;
     let metas = plan.parts().iter().map(|p| state.parts.get(p).cloned().ok_or_else(|| Error::conflict(format!("part {p} is gone"))));
     let metas = metas.collect::<Result<Vec<_>>>()?;
-    let removal = Removal { compiled: compiled.clone(), cutoff, compiler: core.options.compiler.clone() };
+    let removal = Removal { compiled: compiled.clone(), cutoff, compiler: core.options.compiler.clone(), folds: false };
     let groups: Vec<Vec<Arc<PartMeta>>> = if together { vec![metas] } else { metas.into_iter().map(|m| vec![m]).collect() };
     let mut outputs = Vec::with_capacity(groups.len());
     for group in groups {
@@ -92,9 +93,9 @@ async fn commit(core: &Core, plan: &Plan, compiled: &Compiled, outputs: &[Output
     for source in outputs.iter().flat_map(|o| &o.sources) {
         expect.push(Expect::Part { stream, part: source.id, generation: source.placement.generation });
     }
-    let (event, action) = match plan {
-        Plan::Merge { .. } => (PartEvent::MergeParts, "delete"),
-        _ => (PartEvent::PrunePart, "delete"),
+    let event = match plan {
+        Plan::Merge { .. } => PartEvent::MergeParts,
+        _ => PartEvent::PrunePart,
     };
     let reason = match plan {
         Plan::Merge { reason, .. } => reason.clone(),
@@ -133,11 +134,9 @@ async fn commit(core: &Core, plan: &Plan, compiled: &Compiled, outputs: &[Output
                 }
             }
             let whole = whole_of(&o.sources);
-            for (rule, removed) in &o.counts.removed {
-                let Some(rule) = compiled.rules.get(*rule) else { continue };
-                let (part, rows_after) = (&whole, whole.rows - removed);
-                let reason = format!("{removed} rows were due");
-                let taken = Taken { rule, action, part, rows_after, bytes_after, duration_ms: o.duration_ms, reason };
+            for (rule, action, rows_after, reason) in taken_by_rules(&o.counts, whole.rows) {
+                let Some(rule) = compiled.rules.get(rule) else { continue };
+                let taken = Taken { rule, action, part: &whole, rows_after, bytes_after, duration_ms: o.duration_ms, reason };
                 edits.extend(rule_row(state, time, taken));
             }
         }
@@ -148,6 +147,16 @@ async fn commit(core: &Core, plan: &Plan, compiled: &Compiled, outputs: &[Output
     };
     core.committer.commit_with(expect, edits, |m| core.show(m)).await?;
     Ok(())
+}
+
+/// What rules did, for the lifecycle log: the rule, the action, rows after, in words.
+fn taken_by_rules(counts: &Counts, rows: u64) -> Vec<(usize, &'static str, u64, String)> {
+    let removed = counts.removed.iter().map(|(rule, n)| (*rule, "delete", rows.saturating_sub(*n), format!("{n} rows were due")));
+    let folded = counts.folded.iter().map(|(rule, (taken, made))| {
+        (*rule, "group_by", rows.saturating_sub(*taken) + made, format!("{taken} rows were due and became {made}"))
+    });
+    let reset = counts.reset.iter().map(|(rule, n)| (*rule, "reset", rows, format!("{n} values were due")));
+    removed.chain(folded).chain(reset).collect()
 }
 
 /// The sources as one, for the lifecycle log.
@@ -175,26 +184,35 @@ async fn rewrite(core: &Arc<Core>, removal: &Removal, sources: Vec<Arc<PartMeta>
     let sns = sources.iter().map(|s| s.min_sn()).min().unwrap_or_default();
     let sns = (sns, sources.iter().map(|s| s.max_sn()).max().unwrap_or_default());
     running.writes(write::name(&sources[0].partition, sns, level, id));
+    let changes = sources.iter().any(|s| removal.changes(s));
+    // What two parts have folded is folded together when they are merged.
+    let folds = removal.cutoff.is_some() && (changes || sources.len() > 1);
+    let removal = &Removal { folds, ..removal.clone() };
+    let folded = fold::fold(removal, &opened).await?;
+    let to_fold = folded.taken();
     let (written, rewritten) = {
         let (removal, running) = (removal.clone(), running.clone());
         let fill = move |encoder: &mut Encoder| match opened.as_slice() {
-            [one] if same_columns(one, &removal.compiled) => prune(one, &removal, &running, encoder),
-            _ => merge(opened, &removal, &running, encoder),
+            [one] if !changes && same_columns(one, &removal.compiled) => prune(one, &removal, &running, encoder),
+            _ => merge(opened, folded, &removal, &running, encoder),
         };
         write::write_as(core, (sources[0].stream, id), room, options, fill).await?
     };
     let counts = rewritten.counts;
     let rows_in: u64 = sources.iter().map(|s| s.rows).sum();
     let rows_out = written.as_ref().map_or(0, |w| w.encoded.rows);
-    if counts.read != rows_in || rows_out + counts.hidden + counts.removed_rows() != rows_in {
+    let expected = rows_in as i64 - (counts.hidden + counts.removed_rows()) as i64 + counts.folded_rows();
+    let went_in: u64 = counts.folded.values().map(|(taken, _)| taken).sum();
+    if counts.read != rows_in || rows_out as i64 != expected || went_in != to_fold {
         if let Some(written) = written {
             written.abandon(core);
         }
         return Err(Error::internal(format!(
-            "I4: a rewrite of {rows_in} rows read {}, removed {}, left out {} and wrote {rows_out}",
+            "I4: a rewrite of {rows_in} rows read {}, removed {}, left out {}, changed their number by folding by {} and wrote {rows_out}",
             counts.read,
             counts.removed_rows(),
-            counts.hidden
+            counts.hidden,
+            counts.folded_rows()
         )));
     }
     let stored = written.map(|written| {
@@ -259,7 +277,7 @@ fn same_columns(source: &Source, compiled: &Compiled) -> bool {
 fn prune(source: &Source, removal: &Removal, running: &Running, encoder: &mut Encoder) -> Result<Rewritten> {
     let compiled = &removal.compiled;
     let mut counts = Counts::default();
-    let mut facts: Vec<Gathering> = compiled.rules.iter().map(Gathering::new).collect();
+    let mut facts: Vec<Gathering> = compiled.rules.iter().map(|r| Gathering::new(r, removal.cutoff)).collect();
     let asked = asked_columns(compiled);
     let read = |group: usize| {
         let columns = Some(asked.clone());
@@ -312,13 +330,16 @@ fn asked_columns(compiled: &Compiled) -> Vec<ColumnId> {
 }
 
 /// Several parts, or one whose columns have changed: merging on a second thread, encoding here.
-fn merge(sources: Vec<Source>, removal: &Removal, running: &Arc<Running>, encoder: &mut Encoder) -> Result<Rewritten> {
+fn merge(sources: Vec<Source>, folded: Folded, removal: &Removal, running: &Arc<Running>, encoder: &mut Encoder) -> Result<Rewritten> {
     let compiled = &removal.compiled;
-    let facts = compiled.rules.iter().map(Gathering::new).collect();
+    let facts = compiled.rules.iter().map(|r| Gathering::new(r, removal.cutoff)).collect();
     let found = Arc::new(Mutex::new(Found { counts: Counts::default(), facts }));
     let filled_before: Vec<ColumnId> = sources.iter().flat_map(|s| s.meta.filled.clone()).collect();
     let inputs = sources.into_iter().map(|s| source::rows_of(s, removal.clone(), found.clone(), running.clone()));
-    let inputs = inputs.collect::<Result<_>>()?;
+    let mut inputs = inputs.collect::<Result<Vec<_>>>()?;
+    if !folded.is_empty() {
+        inputs.push(folded.into_source(removal.clone(), found.clone())?);
+    }
     let (send, batches) = mpsc::sync_channel::<Vec<RecordBatch>>(QUEUED_BATCHES);
     std::thread::scope(|threads| {
         let merging = threads.spawn(move || {

@@ -3,20 +3,22 @@
 use crate::{
     core::Core,
     expr::ExprCompiler,
-    facts::{Gathering, removed_at},
+    facts::{Gathering, taken_at},
+    plan::due::is_due,
     read::hidden_rows,
-    stream::Compiled,
-    upgrade::{field_id, upgrade},
+    stream::{Compiled, CompiledRule},
+    upgrade::{defaults, field_id, upgrade},
 };
 use arrow::{
     array::{ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions},
-    compute::filter_record_batch,
+    compute::{filter_record_batch, kernels::zip::zip},
     datatypes::{Field, Int64Type, Schema},
 };
 use ebb_storage::{
     Error, Result, Timestamp,
     ids::{ColumnId, Sn},
     part::{CodedRows, MergeSource, PartMeta, PartReader, RowSet, SourceBatch, values_by_row},
+    rules::Action,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -55,8 +57,12 @@ pub struct Counts {
     pub read: u64,
     /// Deleted or expired before.
     pub hidden: u64,
-    /// By rule, in the order of the policy.
+    /// By rule, in the order of the rules.
     pub removed: BTreeMap<usize, u64>,
+    /// By rule: rows that were folded, and those that came of it.
+    pub folded: BTreeMap<usize, (u64, u64)>,
+    /// By rule: values that became their column's default.
+    pub reset: BTreeMap<usize, u64>,
     /// Columns that were written out from their defaults.
     pub filled: BTreeSet<ColumnId>,
 }
@@ -64,6 +70,11 @@ pub struct Counts {
 impl Counts {
     pub fn removed_rows(&self) -> u64 {
         self.removed.values().sum()
+    }
+
+    /// Rows that came of folding, less those that went into it.
+    pub fn folded_rows(&self) -> i64 {
+        self.folded.values().map(|(taken, made)| *made as i64 - *taken as i64).sum()
     }
 }
 
@@ -74,6 +85,9 @@ pub struct Removal {
     /// `None`: rows stay whatever is due.
     pub cutoff: Option<Timestamp>,
     pub compiler: Arc<dyn ExprCompiler>,
+    /// Whether due rows of one key are folded. Rows that were folded before are as due as ever: either all that are due are read and
+    /// folded anew, or none is touched.
+    pub folds: bool,
 }
 
 impl Removal {
@@ -85,23 +99,61 @@ impl Removal {
         };
         counts.hidden += keep.iter().filter(|k| !**k).count() as u64;
         if let Some(cutoff) = self.cutoff {
-            for (i, rule) in self.compiled.rules.iter().enumerate() {
-                if !matches!(rule.rule.action, ebb_storage::rules::Action::Delete { .. }) {
-                    continue;
-                }
+            for (i, rule) in self.takers() {
                 let mut taken = 0;
-                for (keep, removed) in keep.iter_mut().zip(removed_at(rule, rows, cutoff)) {
+                for (keep, removed) in keep.iter_mut().zip(taken_at(rule, rows, cutoff)) {
                     if *keep && removed {
                         *keep = false;
                         taken += 1;
                     }
                 }
-                if taken > 0 {
-                    *counts.removed.entry(i).or_default() += taken;
+                match taken {
+                    0 => {}
+                    _ if rule.fold.is_some() => counts.folded.entry(i).or_default().0 += taken,
+                    _ => *counts.removed.entry(i).or_default() += taken,
                 }
             }
         }
         (!keep.iter().all(|k| *k)).then(|| BooleanArray::from(keep))
+    }
+
+    /// Rules that take rows out of their part, in the order in which they do: what is deleted is not folded.
+    pub fn takers(&self) -> impl Iterator<Item = (usize, &CompiledRule)> {
+        let all = || self.compiled.rules.iter().enumerate();
+        let deletes = all().filter(|(_, r)| matches!(r.rule.action, Action::Delete { .. }));
+        deletes.chain(all().filter(|(_, r)| self.folds && r.fold.is_some()))
+    }
+
+    /// Whether a rule that changes rows and leaves them there has something to do in a part.
+    pub fn changes(&self, part: &PartMeta) -> bool {
+        let Some(cutoff) = self.cutoff else { return false };
+        let due = |r: &CompiledRule| part.facts_of(r.rule.fingerprint).is_none_or(|f| f.earliest.is_some_and(|at| is_due(at, cutoff)));
+        self.compiled.rules.iter().any(|r| r.rule.action.changes_rows() && due(r))
+    }
+
+    /// The columns of `rows` (in `part_schema`) in which due values become defaults, as they are then. A column of several rules has
+    /// what all of them leave.
+    pub fn resets(&self, rows: &RecordBatch, counts: &mut Counts) -> Result<BTreeMap<usize, ArrayRef>> {
+        let mut changed = BTreeMap::new();
+        let Some(cutoff) = self.cutoff else { return Ok(changed) };
+        for (i, rule) in self.compiled.rules.iter().enumerate() {
+            let Action::Reset { column, .. } = &rule.rule.action else { continue };
+            let due = BooleanArray::from(taken_at(rule, rows, cutoff));
+            if due.true_count() == 0 {
+                continue;
+            }
+            let def = &self.compiled.def;
+            let (Some(of), Some(at)) = (
+                def.columns.iter().find(|c| c.id == *column),
+                rows.schema_ref().fields().iter().position(|f| field_id(f).is_ok_and(|id| id == *column)),
+            ) else {
+                return Err(Error::internal(format!("column {column} of a rule is not there")));
+            };
+            let new = zip(&due, &defaults(of, def, rows, self.compiler.as_ref())?, rows.column(at))?;
+            *counts.reset.entry(i).or_default() += due.true_count() as u64;
+            changed.insert(at, new);
+        }
+        Ok(changed)
     }
 
     /// Rows of a part's file (in any schema version, `_tp_sn` last) in the columns of today, and their sns.
@@ -164,8 +216,7 @@ pub fn rows_of(
             let columns = values.columns().iter().cloned().chain([sns]).collect::<Vec<_>>();
             let best = columns.iter().zip(&passed).map(|(c, p)| p.map_or(c, |p| coded.column(p)).clone()).collect();
             let mut rows = of_columns(best, &removal, n)?;
-            let options = RecordBatchOptions::new().with_row_count(Some(n));
-            let mut values = RecordBatch::try_new_with_options(removal.compiled.part_schema.clone(), columns, &options)?;
+            let mut values = in_part_schema(columns, &removal, n)?;
             let mut origin = vec![(from as u32, n as u32)];
             if let Some(keep) = keep {
                 rows = filter_record_batch(&rows, &keep)?;
@@ -173,6 +224,7 @@ pub fn rows_of(
                 origin = stretches(&keep, from as u32);
             }
             if values.num_rows() > 0 {
+                (rows, values) = changed(rows, values, &removal, &mut found.counts)?;
                 for (rule, facts) in removal.compiled.rules.iter().zip(&mut found.facts) {
                     facts.add(rule, &values);
                 }
@@ -182,6 +234,24 @@ pub fn rows_of(
         }
     };
     Ok(Box::new(next))
+}
+
+/// `rows` and the same as `values`, with defaults where values are due to become them.
+pub fn changed(rows: RecordBatch, values: RecordBatch, removal: &Removal, counts: &mut Counts) -> Result<(RecordBatch, RecordBatch)> {
+    let new = removal.resets(&values, counts)?;
+    if new.is_empty() {
+        return Ok((rows, values));
+    }
+    let with = |batch: &RecordBatch| -> Vec<ArrayRef> {
+        batch.columns().iter().enumerate().map(|(i, c)| new.get(&i).unwrap_or(c).clone()).collect()
+    };
+    let n = values.num_rows();
+    Ok((of_columns(with(&rows), removal, n)?, in_part_schema(with(&values), removal, n)?))
+}
+
+fn in_part_schema(columns: Vec<ArrayRef>, removal: &Removal, rows: usize) -> Result<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    Ok(RecordBatch::try_new_with_options(removal.compiled.part_schema.clone(), columns, &options)?)
 }
 
 /// For each column of today, where the file has it as it is.

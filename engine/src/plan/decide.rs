@@ -163,7 +163,9 @@ impl<'a> Scene<'a> {
             return state(State::OnlyWholeParts, part.whole_due);
         }
         if self.volume(part).is_some_and(|v| v.prefer_not_to_merge) && !self.due(part.worth_at) {
-            return state(State::SavingTooSmall, part.worth_at);
+            // What changes rows alone waits there for OPTIMIZE FINAL.
+            let why = if part.worth_at == Timestamp::MAX { State::NoMergeVolume } else { State::SavingTooSmall };
+            return state(why, part.worth_at);
         }
         if let Some(at) = waits_until(self.partition, stream, self.now) {
             return state(State::WaitingTimeout, at);

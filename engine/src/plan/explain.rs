@@ -2,7 +2,7 @@
 
 use super::{
     decide::{Action, Decision, Scene, State},
-    view::{PartView, RuleView, StreamView, expired_rows, whole_due, worth_at},
+    view::{PartView, RuleKind, RuleView, StreamView, expired_rows, whole_due, worth_at},
     words::words,
 };
 use ebb_storage::{Timestamp, part::meta::PartMeta};
@@ -57,12 +57,17 @@ fn of_rule(meta: &PartMeta, part: &PartView, scene: &Scene<'_>, index: usize, ru
     let gone = concerned && !rule.changes() && scene.due(part.whole_due);
     let alone = PartView {
         first_due: facts.and_then(|f| f.earliest).unwrap_or(Timestamp::MAX),
-        whole_due: if gone { part.whole_due } else { facts.map_or(Timestamp::MAX, |f| whole_due(f, alive)) },
-        worth_at: facts.map_or(Timestamp::MAX, |f| worth_at(f, alive)),
+        whole_due: if gone { part.whole_due } else { facts.filter(|_| rule.deletes()).map_or(Timestamp::MAX, |f| whole_due(f, alive)) },
+        worth_at: facts.filter(|_| rule.deletes()).map_or(Timestamp::MAX, |f| worth_at(f, alive)),
         unmeasured: facts.is_none(),
         ..part.clone()
     };
-    scene.removal(&alone)
+    let decision = scene.removal(&alone);
+    match (&rule.kind, decision.action) {
+        (RuleKind::Fold, Action::Delete) => Decision { action: Action::GroupBy, ..decision },
+        (RuleKind::Reset, Action::Delete) => Decision { action: Action::Reset, ..decision },
+        _ => decision,
+    }
 }
 
 fn row(meta: &PartMeta, rule: Option<&RuleView>, d: Decision, stream: &StreamView, part: &PartView) -> Row {

@@ -34,6 +34,10 @@ pub enum Action {
     Drop,
     /// Rewritten without its due rows.
     Delete,
+    /// Rewritten with due rows of one key as one.
+    GroupBy,
+    /// Rewritten with defaults for due values.
+    Reset,
     Recompress,
     Move,
     /// Facts are missing.
@@ -73,6 +77,8 @@ impl fmt::Display for Action {
         f.write_str(match self {
             Self::Drop => "drop",
             Self::Delete => "delete",
+            Self::GroupBy => "group_by",
+            Self::Reset => "reset",
             Self::Recompress => "recompress",
             Self::Move => "move",
             Self::Measure => "measure",

@@ -41,8 +41,10 @@ pub enum RuleKind {
     DeleteWhere,
     Recompress(Codec),
     Move(Destination),
-    /// Known to the language and not to this engine; a stream cannot have it.
-    Other,
+    /// Folds due rows of one key into one.
+    Fold,
+    /// Puts a column's default into due values.
+    Reset,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -71,7 +73,7 @@ pub struct PartView {
     pub move_due_since: Option<Timestamp>,
     /// Of each RECOMPRESS and MOVE rule that concerns every row, when; in the order of the rules.
     pub changes: Box<[Change]>,
-    /// The earliest moment at which a rule removes a row; MAX where none will.
+    /// The earliest moment at which a rule removes or changes a row; MAX where none will.
     pub first_due: Timestamp,
     /// The moment from which rules that the facts prove remove every row; MAX where they never do.
     pub whole_due: Timestamp,
@@ -144,12 +146,17 @@ impl RuleView {
             Action::Delete { only: Some(_) } => RuleKind::DeleteWhere,
             Action::Recompress(codec) => RuleKind::Recompress(*codec),
             Action::Move(to) => RuleKind::Move(to.clone()),
-            Action::GroupBy { .. } => RuleKind::Other,
+            Action::GroupBy { .. } => RuleKind::Fold,
+            Action::Reset { .. } => RuleKind::Reset,
         };
         Self { fingerprint: rule.fingerprint, text: rule.to_string(), kind }
     }
     pub fn deletes(&self) -> bool {
         matches!(self.kind, RuleKind::Delete | RuleKind::DeleteWhere)
+    }
+    /// Whether it changes due rows and leaves them there.
+    pub fn changes_rows(&self) -> bool {
+        matches!(self.kind, RuleKind::Fold | RuleKind::Reset)
     }
     pub fn moves(&self) -> bool {
         matches!(self.kind, RuleKind::Move(_))
@@ -183,7 +190,7 @@ impl PartView {
             failure: None,
         };
         let mut changes = Vec::new();
-        for (i, rule) in rules.iter().enumerate().filter(|(_, r)| r.deletes() || r.changes()) {
+        for (i, rule) in rules.iter().enumerate().filter(|(_, r)| r.deletes() || r.changes() || r.changes_rows()) {
             match meta.facts_of(rule.fingerprint) {
                 None => view.unmeasured = true,
                 Some(facts) if rule.deletes() => {
@@ -191,6 +198,7 @@ impl PartView {
                     view.whole_due = view.whole_due.min(whole_due(facts, alive));
                     view.worth_at = view.worth_at.min(worth_at(facts, alive));
                 }
+                Some(facts) if rule.changes_rows() => view.first_due = view.first_due.min(facts.earliest.unwrap_or(Timestamp::MAX)),
                 Some(facts) => {
                     let at = whole_due(facts, alive);
                     if at != Timestamp::MAX {

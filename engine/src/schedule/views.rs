@@ -21,7 +21,7 @@ use std::{
 
 pub fn stream_view(core: &Core, state: &StreamState) -> Result<StreamView> {
     let compiled = core.compiled(&state.def)?;
-    let rules: Vec<RuleView> = state.def.policy.ttl.iter().map(RuleView::of).collect();
+    let rules: Vec<RuleView> = state.def.rules().iter().map(RuleView::of).collect();
     let (busy, mut failures) = core.jobs.marks();
     let mut partitions = Vec::with_capacity(state.partitions.size());
     for (value, partition) in state.partitions.iter() {

@@ -7,7 +7,7 @@ use arrow::{
 };
 use ebb_engine::{
     Clock, Disk, Engine, Error, InsertOptions, OpenOptions, Places, ReadView, Result, Timestamp,
-    expr::{ExprCompiler, RowExpr},
+    expr::{Batches, ExprCompiler, Folder, RowExpr},
 };
 use ebb_storage::{
     column_type::ColumnType,
@@ -60,6 +60,41 @@ impl ExprCompiler for Words {
         };
         Ok(Arc::new(Word { column: column.to_owned(), id, what }))
     }
+
+    fn folder(&self, _: &[String], _: &[(String, String)], _: &StreamDef) -> Result<Arc<dyn Folder>> {
+        Ok(Arc::new(SumsByHost))
+    }
+}
+
+/// One row for each host: v is the sum, the rest of the newest row, the sn the lowest.
+struct SumsByHost;
+
+impl Folder for SumsByHost {
+    fn fold(&self, rows: Batches) -> Result<Vec<RecordBatch>> {
+        let mut by_host: BTreeMap<String, (i64, i64, i64)> = BTreeMap::new();
+        let mut schema = None;
+        for batch in rows {
+            let batch = batch?;
+            schema = Some(batch.schema());
+            let ints = |name: &str| batch.column_by_name(name).unwrap().as_primitive::<Int64Type>().clone();
+            let times = batch.column_by_name("ts").unwrap().as_primitive::<TimestampMicrosecondType>().clone();
+            let (host, v, sn) = (batch.column(0).as_string_view(), ints("v"), ints("_tp_sn"));
+            for i in 0..batch.num_rows() {
+                let folded = by_host.entry(host.value(i).to_owned()).or_insert((i64::MIN, 0, i64::MAX));
+                *folded = (folded.0.max(times.value(i)), folded.1 + v.value(i), folded.2.min(sn.value(i)));
+            }
+        }
+        let Some(schema) = schema else { return Ok(Vec::new()) };
+        let ts = || TimestampMicrosecondArray::from_iter_values(by_host.values().map(|f| f.0));
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(StringViewArray::from_iter_values(by_host.keys())),
+            Arc::new(ts()),
+            Arc::new(Int64Array::from_iter_values(by_host.values().map(|f| f.1))),
+            Arc::new(ts().with_timezone("UTC")),
+            Arc::new(Int64Array::from_iter_values(by_host.values().map(|f| f.2))),
+        ];
+        Ok(vec![RecordBatch::try_new(schema, columns)?])
+    }
 }
 
 impl RowExpr for Word {
@@ -94,6 +129,12 @@ impl RowExpr for Word {
 
 pub fn delete(when: &str, only: Option<&str>, fingerprint: u64) -> Rule {
     Rule { when: when.to_owned(), action: Action::Delete { only: only.map(str::to_owned) }, fingerprint: Fingerprint(fingerprint) }
+}
+
+/// Folds rows by host, v becomes the sum.
+pub fn sum_by_host(when: &str, fingerprint: u64) -> Rule {
+    let action = Action::GroupBy { keys: vec!["host".to_owned()], set: vec![("v".to_owned(), "sum(v)".to_owned())] };
+    Rule { when: when.to_owned(), action, fingerprint: Fingerprint(fingerprint) }
 }
 
 /// host, ts, v; one partition per 30 days of ts; sorted by host, ts.

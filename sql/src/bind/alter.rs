@@ -90,9 +90,20 @@ fn add(
     constant: &dyn Fn(&ast::Expr, &ColumnDef) -> Result<Option<String>>,
 ) -> Result<()> {
     create_stream::add_column(def, column)?;
-    if column.ttl.is_some() {
-        return Err(Error::unsupported("column TTL: not built yet").at(column.name.position));
+    add_default(def, column, compiler, constant)?;
+    match &column.ttl {
+        Some(ttl) => rules::column_ttl(def, column.name.as_str(), ttl, compiler).map_err(|e| e.at(column.name.position)),
+        None => Ok(()),
     }
+}
+
+/// What parts that lack the new column read.
+fn add_default(
+    def: &mut StreamDef,
+    column: &Column,
+    compiler: &Compiler,
+    constant: &dyn Fn(&ast::Expr, &ColumnDef) -> Result<Option<String>>,
+) -> Result<()> {
     let Some(default) = &column.default else { return Ok(()) };
     let bound = compiler.bind_ast(default.expr.ast.as_ref().clone(), def)?;
     let of_row = !bound.columns.is_empty() && bound.volatility == Volatility::Immutable;
@@ -115,9 +126,6 @@ fn modify(def: &mut StreamDef, change: &ModifyColumn, compiler: &Compiler) -> Re
         );
         return Err(at(Error::unsupported(message)));
     }
-    if change.ttl.is_some() {
-        return Err(Error::unsupported("column TTL: not built yet").at(change.name.position));
-    }
     let (ty, nullable) = (def.columns[place].ty.clone(), def.columns[place].nullable);
     let new = change.ty.clone().unwrap_or_else(|| ty.clone());
     // A type alone says nothing of NULL.
@@ -133,7 +141,7 @@ fn modify(def: &mut StreamDef, change: &ModifyColumn, compiler: &Compiler) -> Re
         return Err(at(Error::invalid(message).with_sqlstate("42846")));
     }
     if (&ty, nullable) != (&new, may_be_null) {
-        keys_stay(def, name, compiler).map_err(at)?;
+        rules::no_key(def, name, compiler, "MODIFY COLUMN").map_err(|e| at(e.with_sqlstate("2BP01")))?;
         if def.columns[place].is_alias() {
             return Err(at(Error::invalid(format!("column '{name}' is an ALIAS: its type follows from its expression"))));
         }
@@ -146,23 +154,10 @@ fn modify(def: &mut StreamDef, change: &ModifyColumn, compiler: &Compiler) -> Re
     if let Some(comment) = &change.comment {
         column.comment = comment.clone();
     }
-    Ok(())
-}
-
-/// Rows lie by their keys as they were when they were written.
-fn keys_stay(def: &StreamDef, name: &str, compiler: &Compiler) -> Result<()> {
-    let id = def.column(name).map(|c| c.id);
-    let keys = [("PARTITION BY", &def.partition_by), ("ORDER BY", &def.order_by), ("SERIES KEY", &def.series_key)];
-    for (what, texts) in keys {
-        for text in texts {
-            if id.is_some_and(|id| compiler.bind(text, def).is_ok_and(|b| b.columns.contains(&id))) {
-                return Err(
-                    Error::invalid(format!("column '{name}' is named by {what} ({text}): keys cannot be altered")).with_sqlstate("2BP01")
-                );
-            }
-        }
+    match &change.ttl {
+        Some(ttl) => rules::column_ttl(def, name, ttl, compiler).map_err(at),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Every stored text with what it is.
@@ -177,11 +172,19 @@ fn texts(def: &mut StreamDef) -> Vec<(String, &mut String)> {
         if let Some(default) = &mut column.default {
             all.push((format!("the expression of column '{}'", column.name), &mut default.expr));
         }
+        if let Some(ttl) = &mut column.ttl {
+            all.push((format!("the TTL of column '{}'", column.name), &mut ttl.when));
+        }
     }
     for rule in &mut def.policy.ttl {
         all.push(("a TTL rule".to_owned(), &mut rule.when));
-        if let Action::Delete { only: Some(only) } = &mut rule.action {
-            all.push(("a TTL rule".to_owned(), only));
+        match &mut rule.action {
+            Action::Delete { only: Some(only) } => all.push(("a TTL rule".to_owned(), only)),
+            Action::GroupBy { keys, set } => {
+                let texts = keys.iter_mut().chain(set.iter_mut().flat_map(|(column, value)| [column, value]));
+                all.extend(texts.map(|t| ("a TTL rule".to_owned(), t)));
+            }
+            _ => {}
         }
     }
     if let Some(SettingValue::Text(text)) = def.settings.get_mut("event_time_column") {
@@ -194,7 +197,10 @@ fn named_by(def: &StreamDef, name: &str, compiler: &Compiler, ttl_goes: bool) ->
     let id = def.column(name).map(|c| c.id);
     let mut copy = def.clone();
     for (what, text) in texts(&mut copy) {
-        if ttl_goes && what == "a TTL rule" || what == format!("the expression of column '{name}'") {
+        if ttl_goes && what == "a TTL rule"
+            || what == format!("the expression of column '{name}'")
+            || what == format!("the TTL of column '{name}'")
+        {
             continue;
         }
         let columns = compiler.bind(text, def).map(|b| b.columns).unwrap_or_default();

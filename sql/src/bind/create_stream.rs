@@ -54,9 +54,6 @@ pub fn bind(create: &CreateStream, columns: &[Column], current: &str, compiler: 
     let mut unbuilt: Option<(usize, &str)> = None;
     for column in columns {
         add_column(&mut def, column)?;
-        if column.ttl.is_some() {
-            unbuilt.get_or_insert((column.name.position, "column TTL"));
-        }
     }
     check_defaults(&def, compiler)?;
     if let Some(keys) = &create.partition_by {
@@ -90,7 +87,7 @@ pub fn bind(create: &CreateStream, columns: &[Column], current: &str, compiler: 
     settings::check_event_time(&def, compiler)?;
     for column in columns {
         if let Some(ttl) = &column.ttl {
-            compiler.bind_ast(ttl.ast.as_ref().clone(), &def).map_err(|e| e.context("column TTL").at(column.name.position))?;
+            rules::column_ttl(&mut def, column.name.as_str(), ttl, compiler).map_err(|e| e.at(column.name.position))?;
         }
     }
     for stage in &create.retention {
@@ -134,7 +131,7 @@ pub fn add_column(def: &mut StreamDef, column: &Column) -> Result<()> {
         nullable: column.nullable,
         default: column.default.as_ref().map(|d| ColumnDefault { kind: d.kind, expr: d.expr.text.clone() }),
         codec: column.codec,
-        ttl: column.ttl.as_ref().map(|t| t.text.clone()),
+        ttl: None,
         comment: column.comment.clone().unwrap_or_default(),
         since: SchemaVersion(1),
         fill: None,

@@ -5,14 +5,14 @@ use crate::{
     expr::{Bound, Compiler, fingerprint},
     functions::type_name,
     sqlstate,
-    statement::{Action, Expression, Rule},
+    statement::{Action, Expression, Name, Rule},
 };
-use arrow::datatypes::DataType;
+use arrow::{compute::can_cast_types, datatypes::DataType};
 use datafusion::logical_expr::Volatility;
 use ebb_storage::{
     codec::Codec,
     rules::{self, Destination, DestinationKind},
-    stream_def::StreamDef,
+    stream_def::{ColumnTtl, DefaultKind, SettingValue, StreamDef},
 };
 
 /// The whole list.
@@ -54,11 +54,15 @@ pub fn bind(list: &[Rule], def: &StreamDef, compiler: &Compiler) -> Result<Vec<r
                 unbuilt.get_or_insert((rule.position.0, "TTL ... TO DISK and TO VOLUME"));
             }
             Action::GroupBy { keys, set } => {
-                for key in keys {
-                    compiler.bind_ast(key.ast.as_ref().clone(), def).map_err(at)?;
-                }
-                group_by(keys, set, def, compiler).map_err(at)?;
-                unbuilt.get_or_insert((rule.position.0, "TTL ... GROUP BY"));
+                let of_folding = group_by(keys, set, def, compiler).map_err(at)?;
+                bound.push(rules::Rule {
+                    when: rule.when.text.clone(),
+                    action: rules::Action::GroupBy {
+                        keys: keys.iter().map(|k| k.text.clone()).collect(),
+                        set: set.iter().map(|(column, value)| (column.as_str().to_owned(), value.text.clone())).collect(),
+                    },
+                    fingerprint: fingerprint(&["group by", &identity, &of_folding]),
+                });
             }
         }
     }
@@ -120,7 +124,15 @@ fn destination(to: &Destination) -> Result<()> {
     }))
 }
 
-fn group_by(keys: &[Expression], set: &[(crate::statement::Name, Expression)], def: &StreamDef, compiler: &Compiler) -> Result<()> {
+/// Keys are a prefix of the primary key, so that rows to be folded lie together; what is not a key may be an aggregate of the rows.
+/// What the folding is, with column ids.
+fn group_by(keys: &[Expression], set: &[(Name, Expression)], def: &StreamDef, compiler: &Compiler) -> Result<String> {
+    let mut identity = String::new();
+    for key in keys {
+        let bound = compiler.bind_ast(key.ast.as_ref().clone(), def)?;
+        identity.push_str(&compiler.identity(&bound, def)?);
+        identity.push('\n');
+    }
     let prefix = keys.len() <= def.primary_key.len() && keys.iter().zip(&def.primary_key).all(|(k, p)| k.text == *p);
     if !prefix {
         let message = format!("TTL GROUP BY must be a prefix of the primary key ({})", def.primary_key.join(", "));
@@ -129,19 +141,82 @@ fn group_by(keys: &[Expression], set: &[(crate::statement::Name, Expression)], d
     let mut seen = Vec::new();
     for (name, value) in set {
         let column = name.as_str();
-        if def.column(column).is_none() {
+        let Some(of) = def.column(column) else {
             let near = crate::nearest::did_you_mean(column, def.columns.iter().map(|c| c.name.as_str()));
             return Err(
                 Error::invalid(format!("TTL SET: column '{column}' does not exist{near}")).with_sqlstate(sqlstate::UNDEFINED_COLUMN)
             );
-        }
+        };
         if seen.contains(&column) {
             return Err(Error::invalid(format!("TTL SET names column '{column}' twice")));
         }
         seen.push(column);
-        if !compiler.bind_ast(value.ast.as_ref().clone(), def)?.has_aggregate {
+        if of.is_alias() {
+            return Err(Error::invalid(format!("TTL SET: column '{column}' is an ALIAS: it is computed on reading")));
+        }
+        no_key(def, column, compiler, "TTL SET")?;
+        let bound = compiler.bind_ast(value.ast.as_ref().clone(), def)?;
+        if !bound.has_aggregate {
             return Err(Error::invalid(format!("TTL SET {column} = {}: an aggregate is needed, such as max({column})", value.text)));
         }
+        if bound.has_window || bound.has_subquery || bound.volatility != Volatility::Immutable {
+            return Err(Error::invalid(format!(
+                "TTL SET {column} = {}: it must depend on nothing but the rows that are folded",
+                value.text
+            )));
+        }
+        if !can_cast_types(&bound.ty, &of.ty.arrow()) {
+            let message = format!("TTL SET {column} = {}: it is of type {}, the column is {}", value.text, type_name(&bound.ty), of.ty);
+            return Err(Error::invalid(message).with_sqlstate(sqlstate::DATATYPE_MISMATCH));
+        }
+        identity.push_str(&format!("{} = {}\n", of.id, compiler.identity(&bound, def)?));
+    }
+    Ok(identity)
+}
+
+/// Where a row lies and what it is ordered by does not change while it lies there.
+pub fn no_key(def: &StreamDef, column: &str, compiler: &Compiler, what: &str) -> Result<()> {
+    let id = def.column(column).map(|c| c.id);
+    let keys = [("PARTITION BY", &def.partition_by), ("ORDER BY", &def.order_by), ("SERIES KEY", &def.series_key)];
+    for (clause, texts) in keys {
+        for text in texts {
+            if id.is_some_and(|id| compiler.bind(text, def).is_ok_and(|b| b.columns.contains(&id))) {
+                return Err(Error::invalid(format!("{what}: column '{column}' is named by {clause} ({text}): keys do not change")));
+            }
+        }
+    }
+    let of_time = def.settings.get("event_time_column").is_some_and(|v| match v {
+        SettingValue::Text(text) => id.is_some_and(|id| compiler.bind(text, def).is_ok_and(|b| b.columns.contains(&id))),
+        _ => false,
+    });
+    match of_time {
+        true => Err(Error::invalid(format!("{what}: column '{column}' is the stream's event time (setting event_time_column)"))),
+        false => Ok(()),
+    }
+}
+
+/// Gives a column of `def` its TTL.
+///
+/// # Errors
+/// Where the expression is no rule's time, the column is a key, or its DEFAULT is not the same whenever it is asked.
+pub fn column_ttl(def: &mut StreamDef, name: &str, ttl: &Expression, compiler: &Compiler) -> Result<()> {
+    let bound = time(ttl, def, compiler).map_err(|e| e.context(format_args!("column '{name}'")))?;
+    no_key(def, name, compiler, "column TTL")?;
+    let identity = compiler.identity(&bound, def)?;
+    let Some(column) = def.columns.iter().find(|c| c.name == name) else {
+        return Err(Error::internal(format!("column '{name}' is not there")));
+    };
+    let refuse = |why: &str| Err(Error::invalid(format!("column TTL: column '{name}' {why}")));
+    match &column.default {
+        Some(d) if d.kind != DefaultKind::Default => return refuse("is computed: TTL is for columns that are stored as they came"),
+        Some(d) if compiler.bind(&d.expr, def)?.volatility != Volatility::Immutable => {
+            return refuse("has a DEFAULT that is not deterministic: due values would get another one at each rewrite");
+        }
+        _ => {}
+    }
+    let fingerprint = fingerprint(&["column", &column.id.to_string(), &identity]);
+    if let Some(column) = def.columns.iter_mut().find(|c| c.name == name) {
+        column.ttl = Some(ColumnTtl { when: ttl.text.clone(), fingerprint });
     }
     Ok(())
 }

@@ -132,7 +132,7 @@ pub(super) fn describe(session: &mut Session, name: &StreamName) -> Result<Outco
             Some(kind.unwrap_or("").to_owned()),
             Some(c.default.as_ref().map(|d| d.expr.clone()).unwrap_or_default()),
             Some(c.codec.map(|c| c.to_string()).unwrap_or_default()),
-            Some(c.ttl.clone().unwrap_or_default()),
+            Some(c.ttl.as_ref().map(|t| t.when.clone()).unwrap_or_default()),
             Some(c.comment.clone()),
         ]
     };

@@ -12,7 +12,7 @@ use ebb_storage::{
     ids::{ColumnId, Fingerprint, SchemaVersion, StreamId},
     interval::Interval,
     rules::{Action, Destination, DestinationKind, Policy, Rule, Stage},
-    stream_def::{ColumnDef, ColumnDefault, DefaultKind, IndexDef, IndexKind, SettingValue, StreamDef},
+    stream_def::{ColumnDef, ColumnDefault, ColumnTtl, DefaultKind, IndexDef, IndexKind, SettingValue, StreamDef},
 };
 use proptest::{collection::vec, option, prelude::*};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ fn define(create: CreateStream, like: &StreamDef) -> StreamDef {
         nullable: c.nullable,
         default: c.default.map(|d| ColumnDefault { kind: d.kind, expr: d.expr.text }),
         codec: c.codec,
-        ttl: c.ttl.map(|t| t.text),
+        ttl: c.ttl.map(|t| ColumnTtl { when: t.text, fingerprint: Fingerprint(0) }),
         comment: c.comment.unwrap_or_default(),
         since: like.since,
         fill: like.fill.clone(),
@@ -217,7 +217,7 @@ fn column() -> impl Strategy<Value = ColumnDef> {
             nullable,
             default: default.map(|(kind, expr)| ColumnDefault { kind, expr }),
             codec: codec.map(|(preprocessor, codec)| ColumnCodec { preprocessor, codec }),
-            ttl,
+            ttl: ttl.map(|when| ColumnTtl { when, fingerprint: Fingerprint(0) }),
             comment,
             since: SchemaVersion(1),
             fill: None,

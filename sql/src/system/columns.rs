@@ -44,7 +44,7 @@ fn row(def: &StreamDef, index: usize, column: &ColumnDef) -> [Cell; COLUMNS.len(
         kind.unwrap_or("").into(),
         column.default.as_ref().map_or("", |d| d.expr.as_str()).into(),
         column.codec.map(|c| c.to_string()).unwrap_or_default().into(),
-        column.ttl.as_deref().unwrap_or("").into(),
+        column.ttl.as_ref().map_or("", |t| &t.when).into(),
         column.comment.as_str().into(),
     ]
 }

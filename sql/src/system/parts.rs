@@ -120,7 +120,7 @@ fn count(rows: &RowsAt) -> u64 {
 
 /// What the stream's present rules know of the part: rows concerned (of several rules the most), first, last, never.
 fn due(state: Option<&StreamState>, meta: &PartMeta) -> [Cell; 4] {
-    let rules = state.map(|s| s.def.policy.ttl.as_slice()).unwrap_or_default();
+    let rules = state.map(|s| s.def.rules()).unwrap_or_default();
     let facts: Vec<_> = rules.iter().filter_map(|r| meta.facts_of(r.fingerprint)).collect();
     [
         facts.iter().map(|f| f.rows).max().into(),

@@ -1,0 +1,165 @@
+//! GROUP BY rules in a rewrite: before rows are merged, those that are due are read once and folded; what comes of it is one more sorted
+//! input of the merge, and the merge leaves out the rows that went into it.
+//!
+//! Several rules fold one after the other, in the order of the rules: what one makes, a later one may fold again. The result is held in
+//! memory, a row a key; the rows that go into it are not.
+
+use crate::{
+    core::busy,
+    expr::Batches,
+    facts::taken_at,
+    job::source::{Counts, Found, Removal, Source, changed, hidden_in},
+};
+use arrow::{
+    array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array},
+    compute::{concat_batches, filter_record_batch, take},
+};
+use ebb_storage::{
+    Result, Timestamp,
+    part::{MergeSource, SourceBatch, reader::ReadOptions, sort::sort_permutation},
+};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+/// Rows that are read, and handed to the merge, at a time.
+const BATCH_ROWS: usize = 16_384;
+
+/// What came of folding.
+#[derive(Default)]
+pub struct Folded {
+    /// In `part_schema`.
+    rows: Vec<RecordBatch>,
+    /// By rule: rows that earlier rules made and it took, and rows that it made.
+    again: BTreeMap<usize, (u64, u64)>,
+    /// Rows of the sources that went into it.
+    taken: Arc<AtomicU64>,
+}
+
+/// Folds what is due in `sources` at the removal's cutoff.
+pub async fn fold(removal: &Removal, sources: &[Source]) -> Result<Folded> {
+    let Some(cutoff) = removal.cutoff else { return Ok(Folded::default()) };
+    if !removal.folds || removal.compiled.rules.iter().all(|r| r.fold.is_none()) {
+        return Ok(Folded::default());
+    }
+    let (removal, sources) = (removal.clone(), sources.to_vec());
+    busy(move || {
+        let mut folded = Folded::default();
+        for (i, rule) in removal.compiled.rules.iter().enumerate() {
+            let Some(folder) = &rule.fold else { continue };
+            let mut due = Vec::new();
+            let mut left = Vec::new();
+            for batch in folded.rows.drain(..) {
+                let taken = BooleanArray::from(taken_at(rule, &batch, cutoff));
+                due.push(filter_record_batch(&batch, &taken)?);
+                left.push(filter_record_batch(&batch, &arrow::compute::not(&taken)?)?);
+            }
+            let again: u64 = due.iter().map(|b| b.num_rows() as u64).sum();
+            let mut rows = due_rows(&removal, &sources, i, cutoff, &folded.taken)?
+                .chain(due.into_iter().map(Ok))
+                .filter(|b| !matches!(b, Ok(b) if b.num_rows() == 0))
+                .peekable();
+            if rows.peek().is_some() {
+                let rows: Batches = Box::new(rows);
+                let made = folder.fold(rows)?;
+                folded.again.insert(i, (again, made.iter().map(|b| b.num_rows() as u64).sum()));
+                left.extend(made);
+            }
+            folded.rows = left;
+        }
+        Ok(folded)
+    })
+    .await
+}
+
+/// Rows of the sources that rule `i` is the first to take.
+fn due_rows(
+    removal: &Removal,
+    sources: &[Source],
+    i: usize,
+    cutoff: Timestamp,
+    taken: &Arc<AtomicU64>,
+) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
+    let mut all: Vec<Batches> = Vec::with_capacity(sources.len());
+    for source in sources {
+        let read = source.reader.read(&ReadOptions { batch_rows: BATCH_ROWS, ..ReadOptions::default() })?;
+        let (removal, source, count) = (removal.clone(), source.clone(), taken.clone());
+        let mut at = 0;
+        let rows = read.map(move |batch| {
+            let batch = batch?;
+            let (from, n) = (at, batch.num_rows());
+            at += n as u64;
+            let (rows, sns) = removal.today(&batch, source.sn_of_record(), &mut Counts::default())?;
+            let columns: Vec<ArrayRef> = rows.columns().iter().cloned().chain([sns]).collect();
+            let options = RecordBatchOptions::new().with_row_count(Some(n));
+            let rows = RecordBatch::try_new_with_options(removal.compiled.part_schema.clone(), columns, &options)?;
+            let mut free: Vec<bool> = match hidden_in(source.hidden.as_deref(), from, n) {
+                Some(hidden) => hidden.into_iter().map(|h| !h).collect(),
+                None => vec![true; n],
+            };
+            let mut wanted = vec![false; n];
+            for (k, rule) in removal.takers() {
+                for (row, taken) in taken_at(rule, &rows, cutoff).into_iter().enumerate().filter(|(_, taken)| *taken) {
+                    wanted[row] |= taken && free[row] && k == i;
+                    free[row] = false;
+                }
+            }
+            let rows = filter_record_batch(&rows, &BooleanArray::from(wanted))?;
+            count.fetch_add(rows.num_rows() as u64, Ordering::Relaxed);
+            Ok(rows)
+        });
+        all.push(Box::new(rows));
+    }
+    Ok(all.into_iter().flatten())
+}
+
+impl Folded {
+    /// How many rows of the sources the merge must leave out (I4).
+    pub fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed) + self.again.values().map(|(taken, _)| taken).sum::<u64>()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.again.is_empty()
+    }
+
+    /// The folded rows as an input of the merge.
+    pub fn into_source(self, removal: Removal, found: Arc<Mutex<Found>>) -> Result<Box<dyn MergeSource>> {
+        let rows = concat_batches(&removal.compiled.part_schema, &self.rows)?;
+        let rows = match sort_permutation(&removal.compiled.order_values(&rows)?)? {
+            None => rows,
+            Some(order) => {
+                let order = UInt32Array::from(order);
+                let columns = rows.columns().iter().map(|c| take(c.as_ref() as &dyn Array, &order, None)).collect::<Result<_, _>>()?;
+                RecordBatch::try_new(rows.schema(), columns)?
+            }
+        };
+        let mut at = 0;
+        let mut again = Some(self.again);
+        let next = move || -> Result<Option<SourceBatch>> {
+            let mut found = found.lock().map_err(|_| ebb_storage::Error::internal("what a rewrite found is poisoned"))?;
+            let found = &mut *found;
+            for (rule, (taken, made)) in again.take().into_iter().flatten() {
+                let counted = found.counts.folded.entry(rule).or_default();
+                (counted.0, counted.1) = (counted.0 + taken, counted.1 + made);
+            }
+            let n = BATCH_ROWS.min(rows.num_rows() - at);
+            if n == 0 {
+                return Ok(None);
+            }
+            let (values, origin) = (rows.slice(at, n), vec![(at as u32, n as u32)]);
+            at += n;
+            let (rows, values) = changed(values.clone(), values, &removal, &mut found.counts)?;
+            for (rule, facts) in removal.compiled.rules.iter().zip(&mut found.facts) {
+                facts.add(rule, &values);
+            }
+            let keys = removal.compiled.order_values(&values)?;
+            Ok(Some(SourceBatch { rows, values, keys, origin }))
+        };
+        Ok(Box::new(next))
+    }
+}

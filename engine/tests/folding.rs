@@ -1,0 +1,192 @@
+//! Rules that change rows and leave them there: GROUP BY and column TTL.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod support;
+
+use ebb_engine::{Engine, Result};
+use ebb_storage::{
+    ids::{Fingerprint, StreamId},
+    interval::Interval,
+    stream_def::ColumnTtl,
+    testkit::{
+        crash_store::{CrashDisk, Unsynced},
+        power::Cut,
+    },
+};
+use futures::TryStreamExt;
+use support::*;
+
+/// Rows of one partition, due at once or in a hundred days.
+fn old(host: &str, v: i64) -> (&str, i64, i64) {
+    (host, START.0 - 2 * DAY + v, v)
+}
+fn fresh(host: &str, v: i64) -> (&str, i64, i64) {
+    (host, START.0 + v, v)
+}
+
+/// proves T3, F1, F2
+#[tokio::test]
+async fn due_rows_of_a_key_become_one_and_what_was_folded_is_quiet() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = open(dir.path()).await;
+    let rules = vec![sum_by_host("ts + 1 days", 1), delete("ts", Some("v = 4"), 2)];
+    let s = e.create_stream(with(def("s", rules), "merge_with_ttl_timeout", 0), false).await.unwrap();
+    // A row that is to be deleted is not folded.
+    e.insert(s, vec![rows(&[old("a", 1), old("a", 2), old("a", 4), old("b", 8), fresh("a", 100)])], v1()).await.unwrap();
+    e.settle(None).await.unwrap();
+    assert_eq!(values(&e, s).await, [3, 8, 100]);
+    let (commit, generation) = (e.manifest().no, e.manifest().stream(s).unwrap().parts.keys().copied().collect::<Vec<_>>());
+    for _ in 0..5 {
+        e.settle(None).await.unwrap();
+    }
+    assert_eq!(e.manifest().no, commit, "idle rounds write nothing");
+    assert_eq!(e.manifest().stream(s).unwrap().parts.keys().copied().collect::<Vec<_>>(), generation);
+    // What several parts have folded is folded together when they are merged.
+    e.insert(s, vec![rows(&[old("a", 16), old("c", 32), old("c", 64)])], v1()).await.unwrap();
+    e.settle(None).await.unwrap();
+    assert_eq!(values(&e, s).await, [3, 8, 16, 96, 100]);
+    e.optimize(s, None, true).await.unwrap();
+    assert_eq!(values(&e, s).await, [8, 19, 96, 100]);
+    // The folded row is of the first record that went into it.
+    assert!(read(&e, s).await.contains(&(19, 1)));
+    let told: Vec<_> = e.lifecycle_log().await.unwrap().into_iter().filter(|r| r.action == "group_by").collect();
+    assert_eq!(told.iter().map(|r| (r.rows_before, r.rows_after)).collect::<Vec<_>>(), [(5, 4), (3, 2), (5, 4)]);
+    assert!(told[0].reason.contains("2 rows were due") || told[0].reason.contains("3 rows were due"), "{}", told[0].reason);
+}
+
+/// proves F2: a row that meets a WHERE only once it was folded goes with the next pass.
+#[tokio::test]
+async fn a_folded_row_is_looked_at_by_the_other_rules() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = open(dir.path()).await;
+    let rules = vec![delete("ts", Some("v = 7"), 2), sum_by_host("ts + 1 days", 1)];
+    let s = e.create_stream(with(def("s", rules), "merge_with_ttl_timeout", 0), false).await.unwrap();
+    e.insert(s, vec![rows(&[old("a", 3), old("a", 4), old("b", 5)])], v1()).await.unwrap();
+    e.settle(None).await.unwrap();
+    assert_eq!(values(&e, s).await, [5]);
+}
+
+/// proves T4
+#[tokio::test]
+async fn folding_keeps_the_distance_of_prunes_and_stops_with_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = open(dir.path()).await;
+    let s = e.create_stream(def("s", vec![sum_by_host("ts + 1 days", 1)]), false).await.unwrap();
+    e.insert(s, vec![rows(&[old("a", 1), old("a", 2)])], v1()).await.unwrap();
+    e.stop(ebb_engine::Stop::TtlMerges, None);
+    e.settle(None).await.unwrap();
+    assert_eq!(values(&e, s).await, [1, 2]);
+    let lines = e.explain_lifecycle(s, e.now()).unwrap();
+    assert_eq!((lines[0].action.as_str(), lines[0].state.as_str()), ("group_by", "ttl_merges_stopped"));
+    e.start(ebb_engine::Stop::TtlMerges, None);
+    e.settle(None).await.unwrap();
+    assert_eq!(values(&e, s).await, [3]);
+    e.insert(s, vec![rows(&[old("a", 4), old("a", 8)])], v1()).await.unwrap();
+    e.settle(None).await.unwrap();
+    assert_eq!(values(&e, s).await, [3, 4, 8]);
+    assert!(e.explain_lifecycle(s, e.now()).unwrap().iter().any(|l| l.state == "waiting_timeout"));
+    e.advance_clock(Interval::days(1)).unwrap();
+    e.settle(None).await.unwrap();
+    assert_eq!(values(&e, s).await, [3, 12]);
+}
+
+/// v becomes 0 a day after ts.
+fn reset_v(name: &str) -> ebb_storage::stream_def::StreamDef {
+    let mut d = with(def(name, vec![]), "merge_with_ttl_timeout", 0);
+    d.columns[2].ttl = Some(ColumnTtl { when: "ts + 1 days".to_owned(), fingerprint: Fingerprint(9) });
+    d
+}
+
+#[tokio::test]
+async fn due_values_become_the_default_and_the_part_is_quiet() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = open(dir.path()).await;
+    let s = e.create_stream(reset_v("s"), false).await.unwrap();
+    e.insert(s, vec![rows(&[old("a", 1), fresh("a", 2)])], v1()).await.unwrap();
+    e.settle(None).await.unwrap();
+    assert_eq!(values(&e, s).await, [0, 2]);
+    let commit = e.manifest().no;
+    e.settle(None).await.unwrap();
+    assert_eq!(e.manifest().no, commit);
+    e.insert(s, vec![rows(&[old("b", 4), fresh("b", 8)])], v1()).await.unwrap();
+    e.optimize(s, None, true).await.unwrap();
+    assert_eq!(values(&e, s).await, [0, 0, 2, 8]);
+    drop(e);
+    let e = open(dir.path()).await;
+    e.advance_clock(Interval::days(3)).unwrap();
+    e.settle(None).await.unwrap();
+    assert_eq!(values(&e, s).await, [0, 0, 0, 0]);
+}
+
+const STEPS: usize = 6;
+
+async fn step(e: &Engine, s: &mut StreamId, n: usize) -> Result<()> {
+    match n {
+        0 => {
+            let mut d = reset_v("s");
+            d.columns[2].ttl.as_mut().unwrap().when = "ts + 50 days".to_owned();
+            d.policy.ttl = vec![sum_by_host("ts + 1 days", 1)];
+            *s = e.create_stream(d, true).await?;
+        }
+        1 => _ = e.insert(*s, vec![rows(&[old("a", 1), old("a", 2), old("b", 4)])], v1()).await?,
+        2 => e.settle(None).await?,
+        3 => _ = e.insert(*s, vec![rows(&[old("a", 8), fresh("a", 16)])], v1()).await?,
+        4 => _ = e.optimize(*s, None, true).await?,
+        _ => e.settle(None).await?,
+    }
+    Ok(())
+}
+
+/// proves F9: whatever a loss of power cuts off, every value is in exactly one row, folded or not.
+#[tokio::test]
+async fn power_goes_at_every_call_while_rows_are_folded() {
+    let work = async |e: &Engine, s: &mut StreamId| {
+        for n in 0..STEPS {
+            if step(e, s, n).await.is_err() {
+                return n;
+            }
+        }
+        STEPS
+    };
+    let machine = CrashDisk::default();
+    let e = open_on(&machine, START).await.unwrap();
+    assert_eq!(work(&e, &mut StreamId::default()).await, STEPS);
+    drop(e);
+    for k in 1..=machine.power.calls() {
+        for cut in [Cut::NotApplied, Cut::AppliedNotAcknowledged] {
+            let unsynced = [Unsynced::Lost, Unsynced::Torn, Unsynced::Kept][k as usize % 3];
+            let machine = CrashDisk::default();
+            machine.power.cut_at(k, cut);
+            let (mut done, mut s) = (0, StreamId::default());
+            if let Ok(e) = open_on(&machine, START).await {
+                done = work(&e, &mut s).await;
+            }
+            let last = machine.reopen(unsynced);
+            let at = format!("call {k}, {cut:?}, {unsynced:?}, {done} done");
+            let e = open_on(&last, START).await.unwrap_or_else(|e| panic!("{at}: {e}"));
+            let Some(s) = e.read().stream_named("default", "s").map(|s| s.def.id) else { continue };
+            // Sums tell which rows are there: each value is a power of two.
+            let sum: i64 = values(&e, s).await.iter().sum();
+            let allowed: &[i64] = match done {
+                0 => &[0],
+                1 => &[0, 7],
+                2 => &[7],
+                3 => &[7, 31],
+                _ => &[31],
+            };
+            assert!(allowed.contains(&sum), "{at}: the values come to {sum}");
+            e.optimize(s, None, true).await.unwrap();
+            e.settle(None).await.unwrap();
+            let want: &[i64] = match sum {
+                0 => &[],
+                7 => &[3, 4],
+                _ => &[4, 11, 16],
+            };
+            assert_eq!(values(&e, s).await, want, "{at}");
+            let listed: Vec<_> = last.store("data").list(None).try_collect().await.unwrap();
+            let named: usize = e.manifest().streams().map(|s| s.parts.size()).sum();
+            assert_eq!(listed.len(), named, "{at}: what is stored is what the manifest names");
+        }
+    }
+}

@@ -25,6 +25,7 @@ macro_rules! each_script {
             expiry,
             group_by_ttl,
             hidden_columns,
+            indexes,
             nested,
             modify_column,
             nonsense,

@@ -5,14 +5,15 @@ use crate::{
     Error, Result,
     expr::Compiler,
     sqlstate,
-    statement::{Column, CreateStream, Expression},
+    statement::{Column, CreateStream, Expression, Index},
 };
 use datafusion::logical_expr::Volatility;
 use ebb_storage::{
     Timestamp,
+    column_type::ColumnType,
     ids::{ColumnId, SchemaVersion, StreamId},
     rules::Policy,
-    stream_def::{ColumnDef, ColumnDefault, DefaultKind, StreamDef, TP_SN, TP_TIME},
+    stream_def::{ColumnDef, ColumnDefault, DefaultKind, IndexDef, StreamDef, TP_SN, TP_TIME},
 };
 use std::collections::BTreeMap;
 
@@ -80,8 +81,8 @@ pub fn bind(create: &CreateStream, columns: &[Column], current: &str, compiler: 
         unbuilt.get_or_insert((name.position, "SERIES KEY"));
     }
     for index in &create.indexes {
-        key(&index.expr, &def, compiler, "INDEX")?;
-        unbuilt.get_or_insert((index.name.position, "INDEX"));
+        let bound = self::index(index, &def, compiler).map_err(|e| e.at(index.name.position))?;
+        def.indexes.push(bound);
     }
     settings::set(&mut def, &create.settings, true)?;
     settings::check_event_time(&def, compiler)?;
@@ -101,6 +102,21 @@ pub fn bind(create: &CreateStream, columns: &[Column], current: &str, compiler: 
         Some((position, what)) => Err(Error::unsupported(format!("{what}: not built yet")).at(position)),
         None => Ok(def),
     }
+}
+
+/// An index is over a column: of an expression, a MATERIALIZED column holds the value.
+fn index(index: &Index, def: &StreamDef, compiler: &Compiler) -> Result<IndexDef> {
+    let expr = key(&index.expr, def, compiler, "INDEX")?;
+    let name = index.name.as_str();
+    let column = def.stored().find(|c| crate::statement::quote_name(&c.name) == expr);
+    let Some(column) = column else {
+        let message = format!("INDEX {name}: '{expr}' is no column: index a column that holds it (c type MATERIALIZED {expr})");
+        return Err(Error::unsupported(message));
+    };
+    if *column.ty.plain() == ColumnType::Bool {
+        return Err(Error::invalid(format!("INDEX {name}: a bool has two values, which no index tells apart")));
+    }
+    Ok(IndexDef { name: name.to_owned(), expr, kind: index.kind.clone(), granularity: index.granularity })
 }
 
 fn known(def: &StreamDef, name: &str, position: usize) -> Result<()> {

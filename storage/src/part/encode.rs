@@ -13,7 +13,7 @@ use crate::{
         encoding::{self, Choice},
         stats::{Bound, ColumnStats},
     },
-    stream_def::{StreamDef, TP_TIME},
+    stream_def::{IndexDef, IndexKind, StreamDef, TP_TIME},
 };
 use arrow::{
     array::{Array, ArrayRef, AsArray},
@@ -59,20 +59,26 @@ pub struct WriteOptions {
     pub column_codecs: HashMap<ColumnId, ColumnCodec>,
     /// Names of plain columns that the rows are sorted by, as far as the order goes over plain columns.
     pub sorted_by: Vec<String>,
-    /// Text columns that get a bloom filter.
-    pub bloom: Vec<String>,
+    /// Columns that get a bloom filter, with its share of false positives.
+    pub bloom: Vec<(String, f64)>,
     pub row_group_rows: usize,
     /// Threads that encode columns side by side.
     pub threads: usize,
 }
 
 impl WriteOptions {
+    fn false_positives(&self, column: &str) -> Option<f64> {
+        self.bloom.iter().find(|(name, _)| name == column).map(|(_, share)| *share)
+    }
+
     /// As `def` says, with `codec` for columns that have none of their own.
     pub fn of(def: &StreamDef, codec: Codec) -> Self {
         let plain = |e: &String| def.column(e).map(|c| c.name.clone()).or_else(|| (e == TP_TIME).then(|| TP_TIME.to_owned()));
         let sorted_by: Vec<String> = def.order_by.iter().map_while(plain).collect();
         let keys = def.order_by.iter().chain(&def.series_key).filter(|k| sorted_by.first() != Some(k));
-        let bloom = keys.filter(|k| def.column(k).is_some_and(|c| c.ty.is_text())).cloned().collect();
+        let keys = keys.filter(|k| def.column(k).is_some_and(|c| c.ty.is_text())).map(|k| (k.clone(), BLOOM_FALSE_POSITIVES));
+        // What an index asks for comes first.
+        let bloom = def.indexes.iter().filter_map(|i| bloom_of(i, def)).chain(keys).collect();
         Self {
             schema: def.part_schema(),
             codec,
@@ -83,6 +89,19 @@ impl WriteOptions {
             threads: 1,
         }
     }
+}
+
+/// What an INDEX over a column comes to in a file: every column has bounds for its pages anyway; a set is kept as the filter that answers
+/// the same questions.
+fn bloom_of(index: &IndexDef, def: &StreamDef) -> Option<(String, f64)> {
+    let false_positives = match index.kind {
+        IndexKind::MinMax => return None,
+        IndexKind::BloomFilter(ppm) => f64::from(ppm) / 1e6,
+        IndexKind::Set(_) => BLOOM_FALSE_POSITIVES,
+    };
+    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    let column = def.stored().find(|c| c.name == index.expr || quoted(&c.name) == index.expr)?;
+    Some((column.name.clone(), false_positives))
 }
 
 /// What was written.
@@ -297,9 +316,9 @@ fn properties(options: &WriteOptions, choices: &[Choice]) -> WriterProperties {
         if let Some(codec) = codec {
             b = b.set_column_compression(path.clone(), codec.codec.parquet());
         }
-        if options.bloom.contains(field.name()) {
+        if let Some(false_positives) = options.false_positives(field.name()) {
             b = b.set_column_bloom_filter_enabled(path.clone(), true);
-            b = b.set_column_bloom_filter_fpp(path.clone(), BLOOM_FALSE_POSITIVES);
+            b = b.set_column_bloom_filter_fpp(path.clone(), false_positives);
             b = b.set_column_bloom_filter_max_ndv(path.clone(), BLOOM_DISTINCT_MAX);
         }
         if choices.get(i) == Some(&Choice::Unbounded) {
@@ -431,7 +450,7 @@ fn coded_options(options: &WriteOptions, field: &Field, column: &ColumnDescPtr) 
     dictionary::write::Options {
         column: column.clone(),
         codec: own.map_or(options.codec, |c| c.codec),
-        bloom: options.bloom.contains(field.name()).then_some(BLOOM_FALSE_POSITIVES),
+        bloom: options.false_positives(field.name()),
         page_rows: PAGE_ROWS,
         dictionary_bytes: DICTIONARY_BYTES,
     }

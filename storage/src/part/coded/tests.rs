@@ -48,7 +48,7 @@ fn options(schema: &SchemaRef, row_group_rows: usize) -> WriteOptions {
         codec: crate::codec::Codec::Lz4,
         column_codecs: Default::default(),
         sorted_by: vec![],
-        bloom: vec!["host".into()],
+        bloom: vec![("host".into(), 0.01)],
         row_group_rows,
         threads: 1,
     }

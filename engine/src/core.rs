@@ -49,6 +49,8 @@ pub struct Core {
     pub keys: Keys,
     pub jobs: Jobs,
     pub stops: Mutex<BTreeSet<(Stop, Option<StreamId>)>>,
+    /// SYSTEM STOP MERGES ON VOLUME: policy and volume.
+    pub volume_stops: Mutex<BTreeSet<(String, String)>>,
     /// Of each tail: looked at up to this sn, and when the first row comes due.
     pub tail_due: Mutex<HashMap<StreamId, (Sn, Timestamp)>>,
     pub part_counter: AtomicU32,

@@ -6,7 +6,10 @@
 pub mod drop;
 pub mod fold;
 pub mod measure;
+pub mod moves;
+pub mod recompress;
 pub mod registry;
+pub mod replace;
 pub mod rewrite;
 pub mod source;
 pub mod told;
@@ -22,24 +25,31 @@ fn are_listed(core: &Core, plan: &Plan) -> bool {
     core.stream(plan.stream()).is_ok_and(|s| plan.parts().iter().all(|p| s.parts.contains_key(p)))
 }
 
+/// What to say of a file that was not found though its part is listed.
+fn as_lost(core: &Core, plan: &Plan, e: Error) -> Error {
+    match e.kind() {
+        ErrorKind::NotFound if are_listed(core, plan) => Error::corrupt(format!("a part's file is missing: {e}")),
+        _ => e,
+    }
+}
+
 /// Carries out a plan whose parts the guard holds; what failed is remembered with its parts.
 pub async fn run(core: &Arc<Core>, plan: Plan, guard: JobGuard) -> Result<()> {
     let done = match &plan {
         Plan::Drop { .. } => drop::run(core, &plan).await,
         Plan::Prune { .. } | Plan::Merge { .. } => rewrite::run(core, &plan, &guard).await,
-        Plan::Move { .. } | Plan::Recompress { .. } => Ok(()),
+        Plan::Move { .. } => moves::run(core, &plan, &guard).await,
+        Plan::Recompress { .. } => recompress::run(core, &plan, &guard).await,
         Plan::Measure { .. } => measure::run(core, &plan, &guard).await,
     };
-    let done = done.map_err(|e| match e.kind() {
-        ErrorKind::NotFound if are_listed(core, &plan) => Error::corrupt(format!("a part's file is missing: {e}")),
-        _ => e,
-    });
+    let done = done.map_err(|e| as_lost(core, &plan, e));
     match &done {
-        // A measurement says of each part how it went.
-        Ok(()) if matches!(plan, Plan::Measure { .. }) => {}
+        // These say of each part how it went.
+        Ok(()) if matches!(plan, Plan::Measure { .. } | Plan::Prune { .. } | Plan::Recompress { .. }) => {}
         Ok(()) => core.jobs.succeeded(plan.parts()),
         // Planned anew from what is there now: no failure of the part.
         Err(e) if e.kind() == ErrorKind::Conflict || e.kind() == ErrorKind::NotFound => {}
+        Err(e) if matches!(plan, Plan::Prune { .. } | Plan::Recompress { .. }) => core.note(e),
         Err(e) => {
             core.note(e);
             core.jobs.failed(plan.parts(), core.now(), e);

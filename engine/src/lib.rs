@@ -47,4 +47,4 @@ pub use logs::Log;
 pub use observe::{Explained, PartPlace, RunningJob, Status};
 pub use open::{OpenOptions, Places};
 pub use read::{Hold, LivePart, ReadView, StreamView, TailRows};
-pub use schedule::{Optimized, Stop};
+pub use schedule::{Moved, Optimized, Stop, Which};

@@ -30,3 +30,5 @@ pub const SETTLE_ROUNDS: usize = 10_000;
 pub const ABANDONED_OBJECTS: usize = 100_000;
 /// Disks that are looked at at the same time.
 pub const DISKS_AT_ONCE: usize = 16;
+/// Parts that are moved to another disk at the same time.
+pub const MOVES_AT_ONCE: usize = 2;

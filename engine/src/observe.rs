@@ -101,6 +101,8 @@ impl Engine {
             };
             on.map_or(what.to_owned(), |on| format!("{what} {on}"))
         });
+        let volume_stops = core.volume_stops.lock().clone();
+        let volumes = volume_stops.iter().map(|(policy, volume)| format!("MERGES ON VOLUME {policy}.{volume}"));
         Status {
             directory: core.options.dir.display().to_string(),
             now: core.now(),
@@ -112,8 +114,8 @@ impl Engine {
             parts: live.manifest.user_streams().map(|s| s.parts.size()).sum(),
             tail_rows: live.tails().map(|(_, t)| t.rows()).sum(),
             tail_bytes: live.tails().map(|(_, t)| t.bytes()).sum(),
-            running_jobs: core.jobs.counts().0,
-            stopped: stopped.collect(),
+            running_jobs: core.jobs.counts().all,
+            stopped: stopped.chain(volumes).collect(),
             log_error: core.appender.poisoned().map(|e| e.to_string()),
             last_error: core.last_error.lock().as_ref().map(ToString::to_string),
         }

@@ -125,6 +125,7 @@ impl Engine {
             part_counter: AtomicU32::new(1),
             jobs: Jobs::default(),
             stops: Mutex::default(),
+            volume_stops: Mutex::default(),
             tail_due: Mutex::default(),
             abandoned: Mutex::default(),
             last_error: Mutex::default(),

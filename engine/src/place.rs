@@ -82,16 +82,6 @@ fn disk(all: &Disks, m: &Manifest, id: DiskId, name: &str) -> DiskView {
     }
 }
 
-/// Room for a new part of about so many bytes of rows: on the wished disk, if it takes it, else on the first volume that does.
-///
-/// # Errors
-/// `Full` or `Unavailable`, saying why the first volume does not take it, where none does.
-pub fn room_for(core: &Core, def: &StreamDef, bytes: u64, wish: Option<DiskId>) -> Result<Room> {
-    let mut places = Places::new(core, def, bytes);
-    places.wishes.extend(wish);
-    places.next(core)
-}
-
 /// The places for one new part, in the order in which they are tried.
 pub struct Places {
     tiers: TierView,

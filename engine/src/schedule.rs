@@ -1,8 +1,10 @@
-//! When work runs: `views` turns the state into the plain values that `plan` decides on, `driver` runs what it planned, `statements` are
-//! the statements that ask for work.
+//! When work runs: `views` turns the state into the plain values that `plan` decides on, `driver` runs what it planned, `statements` and
+//! `relocate` are the statements that ask for work.
 
 pub mod driver;
+pub mod relocate;
 pub mod statements;
 pub mod views;
 
+pub use relocate::{Moved, Which};
 pub use statements::{Optimized, Stop};

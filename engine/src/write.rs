@@ -2,7 +2,7 @@
 //!
 //! Flushes, staged inserts and rewrites all write parts here. Encoding is work for a thread that may be busy; storing is not.
 
-pub use crate::place::{Room, room_for};
+pub use crate::place::Room;
 use crate::{
     core::{Abandoned, Core},
     disks::Lease,
@@ -71,7 +71,7 @@ fn abandon(core: &Core, stream: StreamId, part: PartId, place: &Placement) {
 }
 
 /// Beyond the limit it is left for the sweep of the next opening.
-fn give_up(core: &Core, object: Abandoned) {
+pub fn give_up(core: &Core, object: Abandoned) {
     let mut abandoned = core.abandoned.lock();
     if abandoned.len() < limits::ABANDONED_OBJECTS {
         abandoned.push(object);

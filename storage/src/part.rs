@@ -2,10 +2,11 @@
 //!
 //! `meta` is what the manifest knows of a part, `key` builds object keys (nobody else does), `row_set` are sets of rows inside one.
 //! `sort` orders rows before they are written, `encoding` chooses how columns are encoded, `encode` writes a file, `store` makes it
-//! durable, `reader` reads it back, `recode` gives its pages another codec (`compress`), `coded` as it is coded (`dictionary` does that for one column), `merge` brings sorted parts together.
+//! durable, `reader` reads it back, `copy` brings it to another store, `recode` gives its pages another codec (`compress`), `coded` as it is coded (`dictionary` does that for one column), `merge` brings sorted parts together.
 
 mod coded;
 mod compress;
+pub mod copy;
 mod dictionary;
 pub mod encode;
 pub mod encoding;

@@ -3,13 +3,15 @@
 //! Guards I6: a part is in at most one job.
 
 use crate::{
+    limits,
     observe::RunningJob,
-    plan::{Failure, Plan},
+    plan::{Failure, Plan, Pools},
+    settings::ServerSettings,
 };
 use ebb_storage::{
     Error, Timestamp,
     clock::Stopwatch,
-    ids::{Epoch, JobId, PartId, StreamId},
+    ids::{DiskId, Epoch, JobId, PartId, StreamId},
     manifest::StreamState,
 };
 use parking_lot::Mutex;
@@ -36,6 +38,42 @@ struct State {
     started: u32,
 }
 
+/// Running jobs by what they take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub all: usize,
+    pub merges: usize,
+    /// And measurements.
+    pub prunes: usize,
+    pub recompressions: usize,
+    pub moves: usize,
+}
+
+impl Counts {
+    /// Whether one more such job may start. Drops read nothing and wait for no place, moves have places of their own; recompressions
+    /// never take the last place for what rules ask, so that no deletion waits for them.
+    pub fn admit(&self, plan: &Plan, server: &ServerSettings) -> bool {
+        let pools = self.pools(server);
+        match plan {
+            Plan::Drop { .. } => true,
+            Plan::Move { .. } => pools.moves,
+            Plan::Recompress { .. } => pools.recompressions,
+            Plan::Prune { .. } | Plan::Measure { .. } => pools.prunes,
+            Plan::Merge { .. } => self.merges + self.prunes + self.recompressions < server.pool_size.max(1),
+        }
+    }
+
+    pub fn pools(&self, server: &ServerSettings) -> Pools {
+        let (places, for_rules) = (server.pool_size.max(1), server.ttl_jobs_max.max(1));
+        let recompressions = (places.min(for_rules) - 1).max(1);
+        Pools {
+            prunes: self.merges + self.prunes < places && self.prunes < for_rules,
+            recompressions: self.merges + self.prunes + self.recompressions < places && self.recompressions < recompressions,
+            moves: self.moves < limits::MOVES_AT_ONCE,
+        }
+    }
+}
+
 pub struct Running {
     id: JobId,
     plan: Plan,
@@ -46,6 +84,8 @@ pub struct Running {
     result: Mutex<String>,
     /// Rows in the sources.
     rows: u64,
+    /// Of a move: the disk it leaves, and with how many bytes.
+    leaves: Option<(DiskId, u64)>,
     since: Stopwatch,
     pub rows_read: AtomicU64,
     pub rows_written: AtomicU64,
@@ -83,6 +123,7 @@ impl Jobs {
             parts: metas.iter().map(|m| m.name.clone()).collect(),
             result: Mutex::default(),
             rows: metas.iter().map(|m| m.rows).sum(),
+            leaves: metas.first().filter(|_| matches!(plan, Plan::Move { .. })).map(|m| (m.placement.disk, m.placement.bytes)),
             since: Stopwatch::start(),
             rows_read: AtomicU64::new(0),
             rows_written: AtomicU64::new(0),
@@ -105,10 +146,25 @@ impl Jobs {
         (state.busy.clone(), state.failures.clone())
     }
 
-    /// Running jobs: all, and those that rules asked for.
-    pub fn counts(&self) -> (usize, usize) {
-        let state = self.state.lock();
-        (state.running.len(), state.running.values().filter(|r| r.plan.is_for_rules()).count())
+    /// How many run of each kind.
+    pub fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        for job in self.state.lock().running.values() {
+            counts.all += 1;
+            match &job.plan {
+                Plan::Drop { .. } => {}
+                Plan::Move { .. } => counts.moves += 1,
+                Plan::Merge { .. } => counts.merges += 1,
+                Plan::Recompress { .. } => counts.recompressions += 1,
+                Plan::Prune { .. } | Plan::Measure { .. } => counts.prunes += 1,
+            }
+        }
+        counts
+    }
+
+    /// Bytes that running moves take off their disks.
+    pub fn leaving(&self) -> Vec<(DiskId, u64)> {
+        self.state.lock().running.values().filter_map(|r| r.leaves).collect()
     }
 
     pub fn works_on(&self, stream: Option<StreamId>) -> bool {

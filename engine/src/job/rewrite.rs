@@ -10,10 +10,12 @@ use crate::{
     job::{
         fold::{self, Folded},
         registry::{JobGuard, Running},
+        replace,
         source::{self, Counts, Found, Removal, Source},
-        told::{Taken, Told, part_row, rule_row},
+        told::{self, Taken, Told, part_row, rule_row},
     },
-    plan::Plan,
+    place,
+    plan::{Plan, Target, TierView, tiers::BESIDE_ROWS_BYTES},
     stream::Compiled,
     upgrade::field_id,
     write::{self, About, Encoder, Room, Stored},
@@ -23,15 +25,15 @@ use arrow::{
     compute::filter_record_batch,
 };
 use ebb_storage::{
-    Error, Result, Timestamp,
+    Error, ErrorKind, Result, Timestamp,
     clock::Stopwatch,
-    ids::ColumnId,
+    ids::{ColumnId, PartId},
     manifest::{
         Edit, Expect, Manifest,
         edit::{PartEvent, RemoveReason, Timer},
     },
     part::{
-        CodedRows, Merge, PartMeta,
+        CodedRows, Merge, PartMeta, WriteOptions,
         meta::{Origin, RuleFacts},
         reader::ReadOptions,
     },
@@ -49,6 +51,7 @@ const QUEUED_BATCHES: usize = 4;
 /// Sources and what became of them.
 struct Output {
     sources: Vec<Arc<PartMeta>>,
+    target: Target,
     /// `None` where no row stayed.
     stored: Option<Stored>,
     counts: Counts,
@@ -63,43 +66,53 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
     };
     let state = core.stream(stream)?;
     let compiled = core.compiled(&state.def)?;
-    let metas = plan.parts().iter().map(|p| state.parts.get(p).cloned().ok_or_else(|| Error::conflict(format!("part {p} is gone"))));
-    let metas = metas.collect::<Result<Vec<_>>>()?;
+    let metas = plan.parts().iter().map(|p| replace::part_of(&state, *p)).collect::<Result<Vec<_>>>()?;
+    let expect = replace::standing(core, &state)?;
     let removal = Removal { compiled: compiled.clone(), cutoff, compiler: core.options.compiler.clone(), folds: false };
     let groups: Vec<Vec<Arc<PartMeta>>> = if together { vec![metas] } else { metas.into_iter().map(|m| vec![m]).collect() };
-    let mut outputs = Vec::with_capacity(groups.len());
-    for group in groups {
-        match rewrite(core, &removal, group, &guard.running).await {
+    let (mut outputs, mut failed) = (Vec::with_capacity(groups.len()), None);
+    for (group, target) in groups.into_iter().zip(plan.targets()) {
+        let parts: Vec<PartId> = group.iter().map(|m| m.id).collect();
+        match rewrite(core, &removal, group, target, &guard.running).await {
             Ok(output) => outputs.push(output),
+            // One part that cannot be pruned keeps none of the others from it.
+            Err(e) if !together && e.kind() != ErrorKind::Fenced => {
+                if !matches!(e.kind(), ErrorKind::Conflict) {
+                    let e = super::as_lost(core, plan, e);
+                    core.jobs.failed(&parts, core.now(), &e);
+                    told::failure_of(core, plan, &parts, &e).await;
+                    failed.get_or_insert(e);
+                }
+            }
             Err(e) => {
                 outputs.into_iter().filter_map(|o: Output| o.stored).for_each(|s| s.abandon(core));
                 return Err(e);
             }
         }
     }
-    let committed = commit(core, plan, &compiled, &outputs).await;
-    if let Err(e) = &committed
-        && write::surely_failed(e)
-    {
-        outputs.into_iter().filter_map(|o| o.stored).for_each(|s| s.abandon(core));
+    if outputs.is_empty() {
+        return Err(failed.unwrap_or_else(|| Error::conflict("the parts changed meanwhile")));
     }
-    committed
+    let committed = commit(core, plan, &compiled, expect, &outputs).await;
+    match &committed {
+        Ok(()) => {
+            let done: Vec<PartId> = outputs.iter().flat_map(|o| o.sources.iter().map(|s| s.id)).collect();
+            core.jobs.succeeded(&done);
+        }
+        Err(e) if write::surely_failed(e) => outputs.into_iter().filter_map(|o| o.stored).for_each(|s| s.abandon(core)),
+        Err(_) => {}
+    }
+    committed.and(failed.map_or(Ok(()), Err))
 }
 
-async fn commit(core: &Core, plan: &Plan, compiled: &Compiled, outputs: &[Output]) -> Result<()> {
+async fn commit(core: &Core, plan: &Plan, compiled: &Compiled, mut expect: Vec<Expect>, outputs: &[Output]) -> Result<()> {
     let stream = plan.stream();
-    let def = &compiled.def;
-    let mut expect = vec![Expect::Definition { stream, schema: def.schema_version, policy: def.policy_version }];
     for source in outputs.iter().flat_map(|o| &o.sources) {
         expect.push(Expect::Part { stream, part: source.id, generation: source.placement.generation });
     }
-    let event = match plan {
-        Plan::Merge { .. } => PartEvent::MergeParts,
-        _ => PartEvent::PrunePart,
-    };
-    let reason = match plan {
-        Plan::Merge { reason, .. } => reason.clone(),
-        _ => "rows are due".to_owned(),
+    let (event, reason) = match plan {
+        Plan::Merge { reason, .. } => (PartEvent::MergeParts, reason.clone()),
+        _ => (PartEvent::PrunePart, "rows are due".to_owned()),
     };
     let edits = |m: &Manifest, (_, time): (_, Timestamp)| {
         let mut edits = Vec::new();
@@ -121,10 +134,15 @@ async fn commit(core: &Core, plan: &Plan, compiled: &Compiled, outputs: &[Output
                 ..Told::default()
             };
             let bytes_after = o.stored.as_ref().map_or(0, |s| s.meta.placement.bytes);
+            let whole = whole_of(&o.sources);
             match &o.stored {
                 Some(stored) => {
                     edits.extend(part_row(core, state, time, event, &stored.meta, told));
                     edits.push(Edit::AddPart(Box::new(stored.meta.clone())));
+                    let there = stored.meta.placement.disk == o.target.disk;
+                    for (by, action) in [(o.target.recompressed_by, "recompress"), (o.target.moved_by.filter(|_| there), "move")] {
+                        edits.extend(replace::taken(compiled, state, time, by, action, (&whole, &stored.meta), o.duration_ms));
+                    }
                 }
                 None => {
                     for source in &o.sources {
@@ -133,7 +151,6 @@ async fn commit(core: &Core, plan: &Plan, compiled: &Compiled, outputs: &[Output
                     }
                 }
             }
-            let whole = whole_of(&o.sources);
             for (rule, action, rows_after, reason) in taken_by_rules(&o.counts, whole.rows) {
                 let Some(rule) = compiled.rules.get(rule) else { continue };
                 let taken = Taken { rule, action, part: &whole, rows_after, bytes_after, duration_ms: o.duration_ms, reason };
@@ -170,15 +187,21 @@ fn whole_of(sources: &[Arc<PartMeta>]) -> PartMeta {
     whole
 }
 
-async fn rewrite(core: &Arc<Core>, removal: &Removal, sources: Vec<Arc<PartMeta>>, running: &Arc<Running>) -> Result<Output> {
+async fn rewrite(
+    core: &Arc<Core>,
+    removal: &Removal,
+    sources: Vec<Arc<PartMeta>>,
+    target: &Target,
+    running: &Arc<Running>,
+) -> Result<Output> {
     let started = Stopwatch::start();
-    let room = room_for(core, &removal.compiled, &sources)?;
+    let room = room_for(core, removal, &sources, target)?;
     let mut opened = Vec::with_capacity(sources.len());
     for meta in &sources {
         opened.push(Source::open(core, meta.clone()).await?);
         running.bytes_read.fetch_add(meta.placement.bytes, Ordering::Relaxed);
     }
-    let options = removal.compiled.write.clone();
+    let options = WriteOptions { codec: target.codec, ..removal.compiled.write.clone() };
     let id = core.next_part()?;
     let level = sources.iter().map(|s| s.level).max().unwrap_or(0).saturating_add(u32::from(sources.len() > 1));
     let sns = sources.iter().map(|s| s.min_sn()).min().unwrap_or_default();
@@ -192,8 +215,9 @@ async fn rewrite(core: &Arc<Core>, removal: &Removal, sources: Vec<Arc<PartMeta>
     let to_fold = folded.taken();
     let (written, rewritten) = {
         let (removal, running) = (removal.clone(), running.clone());
+        let recodes = sources[0].placement.codec != target.codec;
         let fill = move |encoder: &mut Encoder| match opened.as_slice() {
-            [one] if !changes && same_columns(one, &removal.compiled) => prune(one, &removal, &running, encoder),
+            [one] if !changes && same_columns(one, &removal.compiled) => prune(one, &removal, recodes, &running, encoder),
             _ => merge(opened, folded, &removal, &running, encoder),
         };
         write::write_as(core, (sources[0].stream, id), room, options, fill).await?
@@ -228,19 +252,32 @@ async fn rewrite(core: &Arc<Core>, removal: &Removal, sources: Vec<Arc<PartMeta>
             level,
             written_at: core.now(),
         };
-        write::describe(written, about)
+        let mut stored = write::describe(written, about);
+        stored.meta.move_due_since = target.move_due_since;
+        stored
     });
-    Ok(Output { sources, stored, counts, duration_ms: started.elapsed().as_millis() as u64 })
+    Ok(Output { sources, target: *target, stored, counts, duration_ms: started.elapsed().as_millis() as u64 })
 }
 
-/// The output is held to be as large as its sources, which stay until it is committed.
+/// The output is held to be as large as its sources, which stay until it is committed. Where the disk that was planned for has no room
+/// any more it goes to the next one that has, never to a hotter volume.
 ///
 /// # Errors
-/// `Full` where the disk has not that much left, after what other rewrites reserved.
-fn room_for(core: &Core, compiled: &Compiled, sources: &[Arc<PartMeta>]) -> Result<Room> {
-    let bytes = sources.iter().map(|s| s.placement.bytes).fold(0, u64::saturating_add);
-    write::room_for(core, &compiled.def, bytes, sources.first().map(|s| s.placement.disk))
-        .map_err(|e| e.context(format_args!("destination_full: rewriting {} parts", sources.len())))
+/// `Full` where no disk has that much left, after what other jobs reserved.
+fn room_for(core: &Core, removal: &Removal, sources: &[Arc<PartMeta>], target: &Target) -> Result<Room> {
+    let bytes = sources.iter().map(|s| s.placement.bytes).fold(BESIDE_ROWS_BYTES, u64::saturating_add);
+    let full = match place::room_on(core, target.disk, bytes) {
+        Ok(room) => return Ok(room),
+        Err(e) => e.context(format_args!("rewriting {} parts", sources.len())),
+    };
+    let tiers = TierView::of(&core.live.read().manifest, &removal.compiled.def, &core.disks, |_, _| false);
+    let sent = tiers.volume_of(target.disk);
+    let from = sources.iter().filter_map(|s| tiers.volume_of(s.placement.disk)).chain(sent.filter(|_| target.moved_by.is_none())).max();
+    let turn = sources.first().map_or(0, |s| s.id.0);
+    match tiers.from_on(from.or(sent).unwrap_or(0), bytes, turn) {
+        Ok(disk) if disk != target.disk => place::room_on(core, disk, bytes).map_err(|_| full),
+        _ => Err(full),
+    }
 }
 
 /// What a rewrite found out while it wrote.
@@ -273,8 +310,8 @@ fn same_columns(source: &Source, compiled: &Compiled) -> bool {
     file.len() == today.len() && file.iter().zip(today).all(same)
 }
 
-/// A lone part, row group by row group.
-fn prune(source: &Source, removal: &Removal, running: &Running, encoder: &mut Encoder) -> Result<Rewritten> {
+/// A lone part, row group by row group; in another codec where it `recodes`.
+fn prune(source: &Source, removal: &Removal, recodes: bool, running: &Running, encoder: &mut Encoder) -> Result<Rewritten> {
     let compiled = &removal.compiled;
     let mut counts = Counts::default();
     let mut facts: Vec<Gathering> = compiled.rules.iter().map(|r| Gathering::new(r, removal.cutoff)).collect();
@@ -306,7 +343,10 @@ fn prune(source: &Source, removal: &Removal, running: &Running, encoder: &mut En
         running.rows_read.fetch_add(n, Ordering::Relaxed);
         if kept_rows == n && n > 0 {
             let share = u128::from(source.meta.uncompressed_bytes) * u128::from(n) / u128::from(source.meta.rows.max(1));
-            encoder.copy_row_group(&source.reader, group, share as u64)?;
+            match recodes {
+                true => encoder.recode_row_group(&source.reader, group, share as u64)?,
+                false => encoder.copy_row_group(&source.reader, group, share as u64)?,
+            }
         } else if kept_rows > 0 {
             for (batch, kept) in CodedRows::new(&source.reader, [group], BATCH_ROWS).zip(keep) {
                 let batch = batch?;

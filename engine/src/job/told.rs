@@ -1,9 +1,14 @@
 //! Rows of the two logs, made from what a job did. They ride in the job's own commit; only a failure, which has
 //! none, gets one.
 
-use crate::{core::Core, plan::Plan, stream::CompiledRule};
+use crate::{
+    core::Core,
+    plan::{MoveWhy, Plan},
+    stream::CompiledRule,
+};
 use ebb_storage::{
     Error, ErrorKind, Timestamp,
+    ids::PartId,
     manifest::{
         Edit, Manifest, StreamState,
         edit::{LifecycleLogRow, PartEvent, PartLogRow},
@@ -26,6 +31,11 @@ pub struct Told {
 /// Says in part_log that a job failed and why, by a commit of its own: there is no other. Where that fails too, as on a full disk, the
 /// status and the parts' own state still tell.
 pub async fn failure(core: &Core, plan: &Plan, error: &Error) {
+    failure_of(core, plan, plan.parts(), error).await;
+}
+
+/// [`failure`] of some of the plan's parts.
+pub async fn failure_of(core: &Core, plan: &Plan, parts: &[PartId], error: &Error) {
     let event = match plan {
         Plan::Drop { .. } => PartEvent::DropPart,
         Plan::Prune { .. } => PartEvent::PrunePart,
@@ -37,11 +47,14 @@ pub async fn failure(core: &Core, plan: &Plan, error: &Error) {
     };
     let reason = match plan {
         Plan::Merge { reason, .. } => reason.clone(),
+        Plan::Move { why: MoveWhy::Pressure, .. } => "too little of its disk is free".to_owned(),
+        Plan::Move { why: MoveWhy::Statement, .. } => "ALTER STREAM ... MOVE".to_owned(),
+        Plan::Move { .. } | Plan::Recompress { .. } => "every row is due".to_owned(),
         _ => "rows are due".to_owned(),
     };
     let edits = |m: &Manifest, (_, time): (_, Timestamp)| {
         let state = m.stream(plan.stream()).ok_or_else(|| Error::not_found("the stream was dropped meanwhile"))?;
-        let metas: Vec<_> = plan.parts().iter().filter_map(|p| state.parts.get(p)).collect();
+        let metas: Vec<_> = parts.iter().filter_map(|p| state.parts.get(p)).collect();
         let nothing = || Error::conflict("nothing to tell");
         let first = metas.first().ok_or_else(nothing)?;
         let told =

@@ -151,6 +151,14 @@ impl TierView {
         self.volumes.iter().flat_map(|v| &v.disks).find(|d| &*d.name == name)
     }
 
+    /// Counts what other work brings to a disk and takes off it, before it is seen in its room.
+    pub fn reckon(&mut self, disk: DiskId, coming: u64, leaving: u64) {
+        for d in self.volumes.iter_mut().flat_map(|v| &mut v.disks).filter(|d| d.id == disk && d.total != u64::MAX) {
+            d.free = d.free.saturating_sub(coming);
+            d.leaving = d.leaving.saturating_add(leaving);
+        }
+    }
+
     /// Whether any volume is kept from merges: only then do parts wait for a partner before they move.
     pub fn has_unmerged_volume(&self) -> bool {
         self.volumes.iter().any(|v| v.prefer_not_to_merge)

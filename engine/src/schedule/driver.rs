@@ -15,11 +15,11 @@ use crate::{
 use ebb_storage::{
     Result, Timestamp,
     clock::pause,
-    ids::{Sn, StreamId},
+    ids::{DiskId, PartId, Sn, StreamId},
     manifest::StreamState,
 };
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Weak},
     time::Duration,
 };
@@ -64,6 +64,8 @@ async fn run(core: Weak<Core>, stop: CancellationToken) {
 #[derive(Default)]
 struct Seen {
     streams: HashMap<StreamId, (Arc<StreamState>, u64, Option<Timestamp>)>,
+    /// Looked at though nothing of them changed: they wait for room, for a disk or for a place.
+    waiting: HashSet<StreamId>,
 }
 
 /// One round; when to make the next at the latest.
@@ -79,25 +81,33 @@ async fn round(core: &Arc<Core>, seen: &mut Seen) -> Result<Option<Timestamp>> {
         }
     }
     let states: Vec<Arc<StreamState>> = core.live.read().manifest.streams().cloned().collect();
+    seen.waiting.retain(|id| states.iter().any(|s| s.def.id == *id));
     seen.streams.retain(|id, _| states.iter().any(|s| s.def.id == *id));
-    let mut plans = Vec::new();
+    let (mut plans, mut promised) = (Vec::new(), Vec::new());
     for state in states {
         let version = *core.jobs.changes().borrow();
         if let Some((then, at_version, wakes)) = seen.streams.get(&state.def.id)
             && Arc::ptr_eq(then, &state)
             && *at_version == version
             && wakes.is_none_or(|w| now < w)
+            && !seen.waiting.contains(&state.def.id)
         {
             wakes.iter().for_each(|w| sooner(*w));
             continue;
         }
-        let Planned { plans: new, wake_at: next, .. } = plan::plan(&stream_view(core, &state)?, now);
+        let mut view = stream_view(core, &state)?;
+        promised.iter().for_each(|(disk, coming, leaving)| Arc::make_mut(&mut view.tiers).reckon(*disk, *coming, *leaving));
+        let Planned { plans: new, wake_at: next, waits_for_room } = plan::plan(&view, now);
         next.iter().for_each(|at| sooner(*at));
-        if new.is_empty() {
-            seen.streams.insert(state.def.id, (state.clone(), version, next));
-        } else {
-            seen.streams.remove(&state.def.id);
+        match new.is_empty() {
+            true => _ = seen.streams.insert(state.def.id, (state.clone(), version, next)),
+            false => _ = seen.streams.remove(&state.def.id),
         }
+        match waits_for_room {
+            true => _ = seen.waiting.insert(state.def.id),
+            false => _ = seen.waiting.remove(&state.def.id),
+        }
+        promised.extend(new.iter().flat_map(|p| promises(p, &state)));
         plans.extend(new.into_iter().map(|p| (p, state.clone())));
     }
     start(core, plans);
@@ -117,6 +127,20 @@ async fn round(core: &Arc<Core>, seen: &mut Seen) -> Result<Option<Timestamp>> {
     Ok(wake_at)
 }
 
+/// What a plan brings to disks and takes off them: disk, bytes that come, bytes that leave.
+fn promises(plan: &Plan, state: &StreamState) -> Vec<(DiskId, u64, u64)> {
+    let place = |id: &PartId| state.parts.get(id).map(|m| (m.placement.disk, m.placement.bytes));
+    let mut all: Vec<(DiskId, u64, u64)> = Vec::new();
+    for (i, (disk, bytes)) in plan.parts().iter().filter_map(place).enumerate() {
+        let Some(target) = plan.targets().get(i.min(plan.targets().len().saturating_sub(1))) else { continue };
+        all.push((target.disk, bytes, 0));
+        if target.disk != disk {
+            all.push((disk, 0, bytes));
+        }
+    }
+    all
+}
+
 /// Starts plans while places are free, the cheapest and most urgent kinds first.
 fn start(core: &Arc<Core>, mut plans: Vec<(Plan, Arc<StreamState>)>) {
     let order = |p: &Plan| match p {
@@ -130,11 +154,7 @@ fn start(core: &Arc<Core>, mut plans: Vec<(Plan, Arc<StreamState>)>) {
     plans.sort_by_key(|(p, _)| order(p));
     let server = core.server();
     for (plan, state) in plans {
-        let (running, for_rules) = core.jobs.counts();
-        // A drop reads nothing and waits for no place.
-        let free = matches!(plan, Plan::Drop { .. })
-            || running < server.pool_size.max(1) && !(plan.is_for_rules() && for_rules >= server.ttl_jobs_max.max(1));
-        if !free {
+        if !core.jobs.counts().admit(&plan, &server) {
             continue;
         }
         if let Some(guard) = core.jobs.begin(core.epoch(), &plan, &state) {

@@ -15,6 +15,7 @@ use ebb_storage::{
     ids::{PartId, StreamId},
     interval::Interval,
     manifest::StreamState,
+    rules::{Destination, DestinationKind},
 };
 use std::sync::Arc;
 
@@ -57,16 +58,20 @@ impl Engine {
             core.jobs.wait(stream).await;
             let now = core.now();
             let states: Vec<Arc<StreamState>> = core.live.read().manifest.streams().cloned().collect();
-            let mut any = false;
+            let (mut any, mut waits_for_room) = (false, false);
             for state in states.into_iter().filter(|s| stream.is_none_or(|id| s.def.id == id)) {
-                for plan in plan::plan(&views::stream_view(core, &state)?, now).plans {
+                let planned = plan::plan(&views::stream_view(core, &state)?, now);
+                waits_for_room |= planned.waits_for_room;
+                for plan in planned.plans {
                     any = true;
                     _ = carry_out(core, plan, &state).await?;
                 }
             }
             if !any && !core.jobs.works_on(stream) {
-                job::vacuum::run(core).await?;
-                return Ok(());
+                // What was removed made room that something waits for.
+                if job::vacuum::run(core).await? == 0 || !waits_for_room {
+                    return Ok(());
+                }
             }
         }
         Err(Error::internal("the work that is due does not come to an end"))
@@ -167,6 +172,32 @@ impl Engine {
         self.core.jobs.wake();
     }
 
+    /// SYSTEM STOP MERGES ON VOLUME: what lies there is neither rewritten nor removed.
+    ///
+    /// # Errors
+    /// `NotFound` without the policy, or the volume in it.
+    pub fn stop_volume(&self, policy: &str, volume: &str) -> Result<()> {
+        self.has_volume(policy, volume)?;
+        self.core.volume_stops.lock().insert((policy.to_owned(), volume.to_owned()));
+        self.core.jobs.wake();
+        Ok(())
+    }
+
+    /// # Errors
+    /// `NotFound` without the policy, or the volume in it.
+    pub fn start_volume(&self, policy: &str, volume: &str) -> Result<()> {
+        self.has_volume(policy, volume)?;
+        self.core.volume_stops.lock().remove(&(policy.to_owned(), volume.to_owned()));
+        self.core.jobs.wake();
+        Ok(())
+    }
+
+    fn has_volume(&self, policy: &str, volume: &str) -> Result<()> {
+        let found = self.policy(policy)?;
+        let to = Destination { kind: DestinationKind::Volume, name: volume.to_owned(), if_exists: false };
+        crate::disks::destination(&to, &found)
+    }
+
     /// Moves a simulated clock; the new time.
     ///
     /// # Errors
@@ -184,7 +215,7 @@ impl Engine {
 }
 
 /// What became of a plan.
-enum Done {
+pub(super) enum Done {
     Yes,
     PlanAnew,
     /// Noted with its parts, which back off.
@@ -195,7 +226,7 @@ enum Done {
 ///
 /// # Errors
 /// Only where the engine is at its end.
-async fn carry_out(core: &Arc<Core>, plan: Plan, state: &StreamState) -> Result<Done> {
+pub(super) async fn carry_out(core: &Arc<Core>, plan: Plan, state: &StreamState) -> Result<Done> {
     let Some(guard) = core.jobs.begin(core.epoch(), &plan, state) else { return Ok(Done::PlanAnew) };
     match job::run(core, plan, guard).await {
         Ok(()) => Ok(Done::Yes),

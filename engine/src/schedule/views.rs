@@ -4,13 +4,13 @@ use crate::{
     core::Core,
     ingest::tail::Tail,
     observe::Explained,
-    plan::{self, DiskView, MoveWhy, PartView, PartitionView, Plan, Pools, RuleView, Scene, Stops, StreamView, TierView},
+    plan::{self, MoveWhy, PartView, PartitionView, Plan, RuleView, Scene, Stops, StreamView, TierView},
     schedule::Stop,
     write::stamped,
 };
 use ebb_storage::{
     Error, Result, Timestamp,
-    ids::{DiskId, PartId, StreamId},
+    ids::{PartId, StreamId},
     manifest::{StreamState, edit::Timer},
     part::PartMeta,
 };
@@ -44,10 +44,21 @@ pub fn stream_view(core: &Core, state: &StreamState) -> Result<StreamView> {
         settings: compiled.settings.clone(),
         rules,
         stops: stops_of(core, state.def.id),
-        tiers: Arc::new(TierView::of_one(DiskView::unlimited(DiskId::DEFAULT, "default"))),
-        pools: Pools::default(),
+        tiers: tiers_of(core, state),
+        pools: core.jobs.counts().pools(&core.server()),
         partitions,
     })
+}
+
+/// The stream's policy with the room that running moves leave.
+pub fn tiers_of(core: &Core, state: &StreamState) -> Arc<TierView> {
+    let manifest = core.live.read().manifest.clone();
+    let stopped = |policy: &str, volume: &str| core.volume_stops.lock().contains(&(policy.to_owned(), volume.to_owned()));
+    let mut tiers = TierView::of(&manifest, &state.def, &core.disks, stopped);
+    for (disk, bytes) in core.jobs.leaving() {
+        Arc::make_mut(&mut tiers).reckon(disk, 0, bytes);
+    }
+    tiers
 }
 
 pub fn stops_of(core: &Core, stream: StreamId) -> Stops {

@@ -73,8 +73,9 @@ impl Manifest {
                     return Err(Error::conflict(format!("part {} has a generation {} already (I2)", old.name, placement.generation)));
                 }
                 self.is_known(placement.disk)?;
+                let modified_at = if placement.checksum == old.placement.checksum { old.modified_at } else { self.time };
                 self.bury(old);
-                self.update_part(*stream, *part, |p| p.placement = placement.clone())?;
+                self.update_part(*stream, *part, |p| (p.placement, p.modified_at) = (placement.clone(), modified_at))?;
             }
             Edit::Measured { stream, part, facts } => self.update_part(*stream, *part, |p| {
                 p.facts.retain(|old| facts.iter().all(|new| new.rule != old.rule));

@@ -17,9 +17,9 @@ use xxhash_rust::xxh3::Xxh3;
 /// Bytes of one piece of an upload. A file of one piece is one put.
 const PIECE_BYTES: usize = 8 << 20;
 /// Pieces waiting for the store before encoding waits too.
-const PIECES_QUEUED_MAX: usize = 2;
+pub(super) const PIECES_QUEUED_MAX: usize = 2;
 /// Bytes read at a time to verify a local file.
-const VERIFY_BYTES: usize = 1 << 20;
+pub(super) const VERIFY_BYTES: usize = 1 << 20;
 
 /// Encodes a part on a blocking thread, by `fill`, and stores it under `key`, which must be new. It is durable when this returns.
 /// Without rows nothing is stored.
@@ -34,7 +34,7 @@ pub async fn write_part<T: Send + 'static>(
 ) -> Result<(Option<Encoded>, T)> {
     let (pieces, receiver) = mpsc::channel(PIECES_QUEUED_MAX);
     let encode = tokio::task::spawn_blocking(move || {
-        let writer = PieceWriter { pieces: pieces.clone(), piece: Vec::with_capacity(64 << 10) };
+        let writer = PieceWriter::new(pieces.clone());
         let mut encoder = PartEncoder::new(writer, options);
         let filled = fill(&mut encoder).and_then(|told| Ok((encoder.finish()?, told)));
         // The end is said only after success: an upload without it is given up.
@@ -56,7 +56,7 @@ pub async fn write_part<T: Send + 'static>(
 }
 
 /// True once everything is stored, false where the pieces ended without their end.
-async fn upload(store: &Arc<dyn ObjectStore>, key: &Path, mut pieces: mpsc::Receiver<Option<Bytes>>) -> Result<bool> {
+pub(super) async fn upload(store: &Arc<dyn ObjectStore>, key: &Path, mut pieces: mpsc::Receiver<Option<Bytes>>) -> Result<bool> {
     let Some(first) = pieces.recv().await else { return Ok(false) };
     let Some(first) = first else { return Ok(false) };
     let second = match pieces.recv().await {
@@ -99,6 +99,10 @@ pub struct PieceWriter {
 }
 
 impl PieceWriter {
+    pub(super) fn new(pieces: mpsc::Sender<Option<Bytes>>) -> Self {
+        Self { pieces, piece: Vec::with_capacity(64 << 10) }
+    }
+
     fn hand_on(&mut self) -> io::Result<()> {
         let piece = Bytes::from(std::mem::take(&mut self.piece));
         // The receiver goes away only when the store failed; its error is told instead.

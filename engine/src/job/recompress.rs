@@ -1,0 +1,116 @@
+//! The same rows in another codec: pages are decompressed and compressed again, no value is decoded.
+//!
+//! Guards: columns with a codec of their own keep it; a part that fails keeps none of the others; the timer is armed once the last one
+//! is done, and only where one was done.
+
+use crate::{
+    core::{Abandoned, Core},
+    job::{
+        registry::{JobGuard, Running},
+        replace::{self, About, Replaced},
+        source::Source,
+        told,
+    },
+    place,
+    plan::{Plan, Target, tiers::BESIDE_ROWS_BYTES},
+    stream::Compiled,
+    write,
+};
+use ebb_storage::{
+    Error, ErrorKind, Result,
+    clock::Stopwatch,
+    manifest::{
+        Edit,
+        edit::{PartEvent, Timer},
+    },
+    part::{PartMeta, WriteOptions, meta::Placement, store::write_part},
+};
+use std::sync::{Arc, atomic::Ordering};
+
+pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> {
+    let Plan::Recompress { stream, partition, parts, targets } = plan else { return Err(Error::internal("not a plan to recompress")) };
+    let (mut failed, mut done, mut armed) = (None, false, false);
+    for (i, (part, target)) in parts.iter().zip(targets).enumerate() {
+        let arms = (i + 1 == parts.len()).then_some(Timer::Recompress);
+        let one = async {
+            let state = core.stream(*stream)?;
+            let compiled = core.compiled(&state.def)?;
+            let meta = replace::part_of(&state, *part)?;
+            replace::still_allowed(core, &state, target)?;
+            let expect = replace::standing(core, &state)?;
+            guard.running.writes(meta.name.clone());
+            let new = recoded(core, &compiled, meta, target, &guard.running).await?;
+            let reason = format!("every row is due, from {}", new.source.placement.codec);
+            let about = About { event: PartEvent::RecompressPart, target, reason, arms };
+            replace::commit(core, &compiled, expect, new, about).await
+        };
+        match one.await {
+            Ok(()) => {
+                core.jobs.succeeded(&[*part]);
+                (done, armed) = (true, arms.is_some());
+            }
+            Err(e) if e.kind() == ErrorKind::Fenced => return Err(e),
+            Err(e) => {
+                if !matches!(e.kind(), ErrorKind::Conflict | ErrorKind::NotFound) {
+                    core.jobs.failed(&[*part], core.now(), &e);
+                    told::failure_of(core, plan, &[*part], &e).await;
+                }
+                failed.get_or_insert(e);
+            }
+        }
+    }
+    if done && !armed {
+        let arm = |_: &_, (_, at): (_, _)| {
+            Ok(vec![Edit::TimerArmed { stream: *stream, partition: partition.to_string(), timer: Timer::Recompress, at }])
+        };
+        core.committer.commit_with(Vec::new(), arm, |m| core.show(m)).await?;
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+/// The part's rows in the target's codec, on the target's disk.
+///
+/// # Errors
+/// `Corrupt` where the part is; `Full`, `Unavailable` as the disk says.
+pub async fn recoded(core: &Core, compiled: &Compiled, meta: Arc<PartMeta>, target: &Target, running: &Arc<Running>) -> Result<Replaced> {
+    let started = Stopwatch::start();
+    let room = place::room_on(core, target.disk, meta.placement.bytes.saturating_add(BESIDE_ROWS_BYTES))?;
+    let source = Source::open(core, meta.clone()).await?;
+    running.bytes_read.fetch_add(meta.placement.bytes, Ordering::Relaxed);
+    let own = compiled.write.column_codecs.clone();
+    let options = WriteOptions { threads: compiled.write.threads, ..WriteOptions::like(&source.reader, target.codec, own) };
+    let generation = meta.placement.generation.next();
+    let guard = core.inflight.register(meta.stream, meta.id);
+    let key = core.disks.key(meta.stream, meta.id, generation);
+    let progress = running.clone();
+    let fill = move |encoder: &mut write::Encoder| {
+        for group in 0..source.reader.row_groups() {
+            let rows = source.reader.rows_of(group) as u64;
+            encoder.recode_row_group(&source.reader, group, 0)?;
+            progress.rows_read.fetch_add(rows, Ordering::Relaxed);
+            progress.rows_written.fetch_add(rows, Ordering::Relaxed);
+        }
+        Ok(())
+    };
+    let written = write_part(&room.disk.store, &key, options, fill).await;
+    let encoded = match written {
+        Ok((Some(encoded), ())) if encoded.rows == meta.rows && encoded.row_groups == meta.row_groups => encoded,
+        other => {
+            // It may have landed all the same.
+            write::give_up(core, Abandoned { disk: room.disk.id, path: key, bytes: 0 });
+            let e = other.err().unwrap_or_else(|| Error::internal("I4: a recompression has other rows than its source"));
+            return Err(e.context(format_args!("recompressing part {} to {}", meta.name, target.codec)));
+        }
+    };
+    core.disks.placed(room.disk.id, encoded.bytes);
+    running.bytes_written.fetch_add(encoded.bytes, Ordering::Relaxed);
+    let (bytes, checksum) = (encoded.bytes, encoded.checksum);
+    Ok(Replaced {
+        placement: Placement { disk: room.disk.id, generation, codec: target.codec, bytes, checksum },
+        duration_ms: started.elapsed().as_millis() as u64,
+        bytes_read: meta.placement.bytes,
+        source: meta,
+        _guard: guard,
+        _lease: room.lease,
+    })
+}

@@ -33,6 +33,11 @@ fn as_lost(core: &Core, plan: &Plan, e: Error) -> Error {
     }
 }
 
+/// Whether a disk is away: no fault of the part, which waits until it is back.
+fn is_outage(core: &Core, e: &Error) -> bool {
+    e.kind() == ErrorKind::Unavailable && core.disks.all().iter().any(|d| d.away().is_some())
+}
+
 /// Carries out a plan whose parts the guard holds; what failed is remembered with its parts.
 pub async fn run(core: &Arc<Core>, plan: Plan, guard: JobGuard) -> Result<()> {
     let done = match &plan {
@@ -49,7 +54,7 @@ pub async fn run(core: &Arc<Core>, plan: Plan, guard: JobGuard) -> Result<()> {
         Ok(()) => core.jobs.succeeded(plan.parts()),
         // Planned anew from what is there now: no failure of the part.
         Err(e) if e.kind() == ErrorKind::Conflict || e.kind() == ErrorKind::NotFound => {}
-        Err(e) if matches!(plan, Plan::Prune { .. } | Plan::Recompress { .. }) => core.note(e),
+        Err(e) if is_outage(core, e) || matches!(plan, Plan::Prune { .. } | Plan::Recompress { .. }) => core.note(e),
         Err(e) => {
             core.note(e);
             core.jobs.failed(plan.parts(), core.now(), e);

@@ -79,8 +79,10 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
             Err(e) if !together && e.kind() != ErrorKind::Fenced => {
                 if !matches!(e.kind(), ErrorKind::Conflict) {
                     let e = super::as_lost(core, plan, e);
-                    core.jobs.failed(&parts, core.now(), &e);
-                    told::failure_of(core, plan, &parts, &e).await;
+                    if !super::is_outage(core, &e) {
+                        core.jobs.failed(&parts, core.now(), &e);
+                        told::failure_of(core, plan, &parts, &e).await;
+                    }
                     failed.get_or_insert(e);
                 }
             }
@@ -268,7 +270,7 @@ fn room_for(core: &Core, removal: &Removal, sources: &[Arc<PartMeta>], target: &
     let bytes = sources.iter().map(|s| s.placement.bytes).fold(BESIDE_ROWS_BYTES, u64::saturating_add);
     let full = match place::room_on(core, target.disk, bytes) {
         Ok(room) => return Ok(room),
-        Err(e) => e.context(format_args!("rewriting {} parts", sources.len())),
+        Err(e) => e.context(format_args!("destination_full: rewriting {} parts", sources.len())),
     };
     let tiers = TierView::of(&core.live.read().manifest, &removal.compiled.def, &core.disks, |_, _| false);
     let sent = tiers.volume_of(target.disk);

@@ -6,7 +6,7 @@ use super::{
     round::Plan,
     target::{self, Ledger},
     view::{PartView, StreamView},
-    work::MoveWhy,
+    work::{MoveWhy, Target},
 };
 use ebb_storage::{Timestamp, ids::PartId};
 
@@ -50,7 +50,10 @@ fn of_partition(scene: &Scene<'_>, whole: bool, drops: &mut Vec<PartId>, ledger:
     if merged.len() > 1 {
         let sources: Vec<&PartView> = left.iter().copied().filter(|p| merged.binary_search(&p.id).is_ok()).collect();
         let reason = if whole { "OPTIMIZE FINAL" } else { "OPTIMIZE" }.to_owned();
-        if let Some(target) = target::of_merge(scene, &sources, true, ledger) {
+        // Without room it is tried all the same: the error says which disk is full.
+        let full =
+            || sources.iter().max_by_key(|p| (stream.tiers.volume_of(p.disk), p.id)).map(|p| Target::new(stream.settings.codec, p.disk));
+        if let Some(target) = target::of_merge(scene, &sources, true, ledger).or_else(full) {
             plans.push(Plan::Merge {
                 stream: id,
                 partition: partition.clone(),
@@ -70,10 +73,8 @@ fn of_partition(scene: &Scene<'_>, whole: bool, drops: &mut Vec<PartId>, ledger:
         // On a volume without merges only FINAL rewrites what is not worth it by itself.
         let rewrites = whole || scene.volume(part).is_none_or(|v| !v.prefer_not_to_merge);
         if delete_due && ((scene.due(part.first_due) && (rewrites || scene.due(part.worth_at))) || (part.unmeasured && rewrites)) {
-            if let Some(target) = target::of_prune(scene, part, going, ledger) {
-                pruned.push(part.id);
-                pruned_to.push(target);
-            }
+            pruned.push(part.id);
+            pruned_to.push(target::of_prune(scene, part, going, ledger).unwrap_or(Target::new(part.codec, part.disk)));
         } else if let Some(going) = going {
             let target = target::of_move(scene, part, going, ledger);
             plans.extend(target.map(|target| Plan::Move { stream: id, part: part.id, target, why: MoveWhy::Rule }));

@@ -233,7 +233,7 @@ impl Round<'_> {
         }
         self.taken.extend(&parts);
         let (partition, cutoff) = (wanted.scene.partition.value.clone(), wanted.scene.now);
-        (!parts.is_empty()).then(|| Plan::Prune { stream: self.stream.id, partition, parts, targets, cutoff })
+        (!parts.is_empty()).then_some(Plan::Prune { stream: self.stream.id, partition, parts, targets, cutoff })
     }
 
     /// Moves by rules, those due first first, then by lack of room.
@@ -305,7 +305,7 @@ impl Round<'_> {
         }
         self.taken.extend(&parts);
         let partition = wanted.scene.partition.value.clone();
-        (!parts.is_empty()).then(|| Plan::Recompress { stream: self.stream.id, partition, parts, targets })
+        (!parts.is_empty()).then_some(Plan::Recompress { stream: self.stream.id, partition, parts, targets })
     }
 }
 

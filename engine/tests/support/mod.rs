@@ -20,6 +20,8 @@ use ebb_storage::{
 use object_store::ObjectStore;
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
+pub mod tiered;
+
 pub use ebb_storage::testkit::defs::column;
 
 pub const DAY: i64 = 86_400_000_000;

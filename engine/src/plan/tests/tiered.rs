@@ -55,8 +55,10 @@ fn id(n: u32) -> PartId {
     PartId::new(Epoch(1), n)
 }
 
-/// Kind, part, and where to, of each plan.
-fn done(view: &StreamView, now: i64) -> Vec<(&'static str, Vec<PartId>, Vec<(DiskId, Codec)>)> {
+/// Kind, parts, and where to.
+type Done = (&'static str, Vec<PartId>, Vec<(DiskId, Codec)>);
+
+fn done(view: &StreamView, now: i64) -> Vec<Done> {
     let plans = plan(view, at(now)).plans;
     assert_eq!(violations(view, &plans), Vec::<String>::new());
     plans.iter().map(|p| (p.kind(), p.parts().to_vec(), p.targets().iter().map(|t| (t.disk, t.codec)).collect())).collect()

@@ -1,0 +1,500 @@
+//! Parts that age over disks and codecs: where they are, what is told, what readers see, what power cuts and full or absent disks do.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod support;
+
+use ebb_engine::{Clock, Engine, ErrorKind, Existing, Result, Stop, Timestamp, Which};
+use ebb_storage::{
+    codec::Codec,
+    disk::Volume,
+    ids::StreamId,
+    interval::Interval,
+    manifest::{edit::PartEvent, invariants},
+    rules::Rule,
+    testkit::{
+        crash_store::{CrashDisk, Unsynced},
+        power::Cut,
+    },
+};
+use object_store::{ObjectStoreExt, path::Path as Key};
+use support::{tiered::*, *};
+
+async fn with_rooms(rooms: [u64; 3]) -> (CrashDisk, std::sync::Arc<Engine>) {
+    let machine = CrashDisk::default();
+    let e = open_tiered(&machine, START, false).await.unwrap();
+    make_tiers(&e, rooms).await.unwrap();
+    (machine, e)
+}
+
+async fn ready() -> (CrashDisk, std::sync::Arc<Engine>) {
+    with_rooms([ROOM; 3]).await
+}
+
+/// Five days to ZSTD, seven to warm, fourteen to cold, thirty and they are gone.
+fn life() -> Vec<Rule> {
+    vec![
+        delete("ts + 30 days", None, 1),
+        recompress("ts + 5 days", Codec::Zstd(3), 2),
+        to("ts + 7 days", volume("warm"), 3),
+        to("ts + 14 days", disk("c"), 4),
+    ]
+}
+
+async fn insert(e: &Engine, s: StreamId, v: i64, days: i64) {
+    e.insert(s, vec![rows(&[("a", day(days), v)])], v1()).await.unwrap();
+    e.flush(Some(s)).await.unwrap();
+}
+
+fn at(disk: &str, codec: &str) -> (String, String) {
+    (disk.to_owned(), codec.to_owned())
+}
+
+fn states(e: &Engine, s: StreamId) -> Vec<(String, String)> {
+    e.explain_lifecycle(s, e.now()).unwrap().into_iter().map(|x| (x.action, x.state)).collect()
+}
+
+/// proves T1, T2, T9, T10, T19
+#[tokio::test]
+async fn a_part_grows_old_over_codecs_and_disks() {
+    let (machine, e) = ready().await;
+    let s = e.create_stream(with(tiered("s", life()), "ttl_move_grace_seconds", 0), false).await.unwrap();
+    insert(&e, s, 1, 0).await;
+    assert_eq!(placed(&e, s), [at("h", "LZ4")]);
+    let early = e.read();
+    let mut seen = Vec::new();
+    for days in [4, 1, 2, 6, 1, 15, 1] {
+        advance(&e, days);
+        e.settle(None).await.unwrap();
+        seen.push(placed(&e, s));
+        assert_eq!(values(&e, s).await.len(), usize::from(!placed(&e, s).is_empty()));
+    }
+    let expected = [at("h", "LZ4"), at("h", "ZSTD(3)"), at("w", "ZSTD(3)"), at("w", "ZSTD(3)"), at("c", "ZSTD(3)"), at("c", "ZSTD(3)")];
+    assert_eq!(seen[..6].concat(), expected);
+    assert!(seen[6].is_empty());
+    // Who reads an earlier cut still does; then everything goes.
+    assert_eq!(read_view(&early, s).await, [(1, 1)]);
+    assert_eq!((stored(&machine, "h").await, stored(&machine, "w").await), (1, 0));
+    drop(early);
+    e.settle(None).await.unwrap();
+    for d in ["h", "w", "c"] {
+        assert_eq!(stored(&machine, d).await, 0, "{d}");
+    }
+    let events: Vec<_> = e.part_log().await.unwrap().into_iter().filter(|r| r.stream == "s").map(|r| (r.event, r.disk)).collect();
+    let changes: Vec<_> = events.iter().filter(|(e, _)| *e != PartEvent::RemovePart).map(|(e, d)| (*e, d.as_str())).collect();
+    let moved = [(PartEvent::MovePart, "w"), (PartEvent::MovePart, "c")];
+    assert_eq!(
+        changes,
+        [&[(PartEvent::NewPart, "h"), (PartEvent::RecompressPart, "h")], &moved[..], &[(PartEvent::DropPart, "c")]].concat()
+    );
+    let told: Vec<_> = e.lifecycle_log().await.unwrap().into_iter().map(|r| (r.action, r.rows_before, r.rows_after)).collect();
+    let told: Vec<_> = told.iter().map(|(a, b, c)| (a.as_str(), *b, *c)).collect();
+    assert_eq!(told, [("recompress", 1, 1), ("move", 1, 1), ("move", 1, 1), ("drop", 1, 0)]);
+}
+
+#[tokio::test]
+async fn idle_rounds_change_nothing() {
+    // proves F17: with timers of 0, no rewrite loop
+    let (_machine, e) = ready().await;
+    let s = e.create_stream(tiered("s", life()), false).await.unwrap();
+    insert(&e, s, 1, -6).await;
+    e.settle(None).await.unwrap();
+    let commit = e.manifest().no;
+    for _ in 0..5 {
+        e.settle(None).await.unwrap();
+    }
+    assert_eq!((e.manifest().no, placed(&e, s)), (commit, vec![at("h", "ZSTD(3)")]));
+}
+
+#[tokio::test]
+async fn what_is_due_together_is_done_in_one_rewrite() {
+    let (_machine, e) = ready().await;
+    let rules = vec![
+        delete("ts + 9 days", Some("host = 'b'"), 1),
+        recompress("ts + 5 days", Codec::Zstd(1), 2),
+        to("ts + 7 days", volume("warm"), 3),
+    ];
+    let s = e.create_stream(tiered("s", rules), false).await.unwrap();
+    e.insert(s, vec![rows_ab()], v1()).await.unwrap();
+    e.flush(None).await.unwrap();
+    advance(&e, 10);
+    e.settle(None).await.unwrap();
+    assert_eq!((placed(&e, s), values(&e, s).await), (vec![at("w", "ZSTD(1)")], vec![1]));
+    let events: Vec<_> = e.part_log().await.unwrap().into_iter().filter(|r| r.stream == "s" && r.event != PartEvent::RemovePart).collect();
+    assert_eq!(events.iter().map(|r| r.event).collect::<Vec<_>>(), [PartEvent::NewPart, PartEvent::PrunePart]);
+    let told: Vec<_> = e.lifecycle_log().await.unwrap().into_iter().map(|r| (r.action, r.rows_after)).collect();
+    assert_eq!(told, [("recompress".to_owned(), 1), ("move".to_owned(), 1), ("delete".to_owned(), 1)]);
+}
+
+fn rows_ab() -> arrow::array::RecordBatch {
+    rows(&[("a", day(0), 1), ("b", day(0), 2)])
+}
+
+/// proves T21, T22, T23, T24, T27, T28, T29, T34, F8, F14
+#[tokio::test]
+async fn old_rows_are_pooled_before_they_move_to_a_volume_without_merges() {
+    let (_machine, e) = ready().await;
+    let s = e.create_stream(tiered("s", vec![to("ts + 7 days", volume("cold"), 1)]), false).await.unwrap();
+    insert(&e, s, 1, -15).await;
+    e.settle(None).await.unwrap();
+    assert_eq!((placed(&e, s), states(&e, s)), (vec![at("h", "LZ4")], vec![("move".into(), "held_lone_part".into())]));
+    e.advance_clock(Interval::seconds(200)).unwrap();
+    insert(&e, s, 2, -15).await;
+    let waiting = states(&e, s);
+    assert_eq!(waiting, vec![("move".to_owned(), "waiting_partner".to_owned()); 2]);
+    e.settle(None).await.unwrap();
+    assert_eq!(placed(&e, s), [at("h", "LZ4")], "merged, and lone again");
+    e.advance_clock(Interval::seconds(299)).unwrap();
+    e.settle(None).await.unwrap();
+    assert_eq!(placed(&e, s), [at("h", "LZ4")]);
+    e.advance_clock(Interval::seconds(1)).unwrap();
+    e.settle(None).await.unwrap();
+    assert_eq!((placed(&e, s), values(&e, s).await), (vec![at("c", "LZ4")], vec![1, 2]));
+    // However often it is merged, no part waits longer than ten times the grace.
+    let mut waited = 0;
+    for v in 10.. {
+        insert(&e, s, v, -15).await;
+        e.settle(None).await.unwrap();
+        if placed(&e, s).len() > 2 || placed(&e, s).iter().filter(|p| p.0 == "c").count() > 1 {
+            break;
+        }
+        e.advance_clock(Interval::seconds(250)).unwrap();
+        e.settle(None).await.unwrap();
+        waited += 250;
+        assert!(waited <= 3250, "still waiting");
+    }
+    assert!(waited >= 2750, "moved after {waited} s");
+    // Without grace a lone part goes at once.
+    let now =
+        e.create_stream(with(tiered("n", vec![to("ts + 7 days", volume("cold"), 1)]), "ttl_move_grace_seconds", 0), false).await.unwrap();
+    insert(&e, now, 1, -15).await;
+    e.settle(None).await.unwrap();
+    assert_eq!(placed(&e, now), [at("c", "LZ4")]);
+}
+
+/// proves T30: in each case parts move at once
+#[tokio::test]
+async fn where_nothing_is_merged_nothing_waits() {
+    let (_machine, e) = ready().await;
+    for (name, value) in [("max_parts_to_merge_at_once", 1), ("max_bytes_to_merge_at_max_space_in_pool", 0)] {
+        let s = e.create_stream(with(tiered(name, vec![to("ts + 7 days", volume("cold"), 1)]), name, value), false).await.unwrap();
+        insert(&e, s, 1, -15).await;
+        e.settle(None).await.unwrap();
+        assert_eq!(placed(&e, s), [at("c", "LZ4")], "{name}");
+    }
+    let s = e.create_stream(tiered("s", vec![to("ts + 7 days", volume("cold"), 1)]), false).await.unwrap();
+    insert(&e, s, 1, -15).await;
+    e.stop(Stop::Moves, Some(s));
+    e.stop(Stop::Merges, None);
+    e.settle(None).await.unwrap();
+    assert_eq!((placed(&e, s), states(&e, s)), (vec![at("h", "LZ4")], vec![("move".into(), "moves_stopped".into())]));
+    let refused = e.move_parts(s, Which::Partition("666"), &volume("warm")).await.unwrap_err();
+    assert!(refused.kind() == ErrorKind::Conflict && refused.message().contains("START MOVES"), "{refused}");
+    e.start(Stop::Moves, None);
+    e.settle(None).await.unwrap();
+    assert_eq!(placed(&e, s), [at("c", "LZ4")]);
+}
+
+/// proves F8: what somebody moved stays, whatever the rules of others; a shortened rule is applied at once, a longer one brings nothing back
+#[tokio::test]
+async fn a_part_moved_by_hand_stays() {
+    let (machine, e) = ready().await;
+    let s = e.create_stream(tiered("s", vec![to("ts + 30 days", volume("warm"), 1)]), false).await.unwrap();
+    insert(&e, s, 1, 0).await;
+    insert(&e, s, 2, 9).await;
+    let partition = e.manifest().stream(s).unwrap().partitions.keys().next().unwrap().to_string();
+    let moved = e.move_parts(s, Which::Partition(&partition), &disk("c")).await.unwrap();
+    assert_eq!((moved.parts, placed(&e, s)), (2, vec![at("c", "LZ4"); 2]));
+    assert_eq!(e.move_parts(s, Which::Partition(&partition), &disk("c")).await.unwrap().parts, 0);
+    e.settle(None).await.unwrap();
+    assert_eq!((placed(&e, s), stored(&machine, "h").await), (vec![at("c", "LZ4"); 2], 0));
+    let name = e.manifest().stream(s).unwrap().parts.values().next().unwrap().name.clone();
+    assert_eq!(e.move_parts(s, Which::Part(&name), &volume("hot")).await.unwrap().parts, 1);
+    assert_eq!(placed(&e, s), [at("c", "LZ4"), at("h", "LZ4")]);
+    for (which, to, says) in [
+        (Which::Part("none"), volume("hot"), "no part 'none'"),
+        (Which::Partition("zz"), volume("hot"), "no partition 'zz'"),
+        (Which::Part(&name), volume("host"), "has no volume 'host'"),
+    ] {
+        let refused = e.move_parts(s, which, &to).await.unwrap_err();
+        assert!(refused.kind() == ErrorKind::NotFound && refused.message().contains(says), "{refused}");
+    }
+    // Only now the rule is due for it: it names a hotter volume than where one of them is.
+    advance(&e, 39);
+    e.settle(None).await.unwrap();
+    assert_eq!(placed(&e, s), vec![at("w", "LZ4"); 2]);
+}
+
+/// proves F8: full: the next rule, or stay with the reason; never an error, and it goes on by itself
+#[tokio::test]
+async fn a_full_destination_is_waited_for() {
+    let (_machine, e) = with_rooms([ROOM, ROOM, 1000]).await;
+    let rules = vec![to("ts + 7 days", volume("warm"), 1), to("ts + 14 days", disk("c"), 2)];
+    let s = e.create_stream(tiered("s", rules.clone()), false).await.unwrap();
+    insert(&e, s, 1, -20).await;
+    e.settle(None).await.unwrap();
+    assert_eq!(placed(&e, s), [at("w", "LZ4")], "the next rule");
+    let blocked = e.explain_lifecycle(s, e.now()).unwrap().remove(1);
+    assert_eq!((blocked.state.as_str(), blocked.action.as_str()), ("destination_full", "move"));
+    assert!(blocked.reason.contains("disk 'c' has"), "{}", blocked.reason);
+    let lone = e.create_stream(tiered("l", vec![to("ts + 7 days", disk("c"), 1)]), false).await.unwrap();
+    insert(&e, lone, 1, -20).await;
+    e.settle(None).await.unwrap();
+    assert_eq!((placed(&e, lone), states(&e, lone)), (vec![at("h", "LZ4")], vec![("move".into(), "destination_full".into())]));
+    e.create_disk(local("c", ROOM), Existing::Replace).await.unwrap();
+    e.advance_clock(Interval::seconds(3000)).unwrap();
+    e.settle(None).await.unwrap();
+    assert_eq!((placed(&e, s), placed(&e, lone)), (vec![at("c", "LZ4")], vec![at("c", "LZ4")]));
+}
+
+#[tokio::test]
+async fn a_disk_that_goes_away_keeps_its_parts_and_returns() {
+    let (machine, e) = ready().await;
+    let rules = vec![to("ts + 7 days", volume("warm"), 1), recompress("ts + 10 days", Codec::Zstd(1), 2)];
+    let s = e.create_stream(tiered("s", rules), false).await.unwrap();
+    insert(&e, s, 1, -8).await;
+    e.settle(None).await.unwrap();
+    insert(&e, s, 2, 9).await;
+    let (store, key) = (machine.store("w"), Key::from("EBB-DISK"));
+    let marker = store.get(&key).await.unwrap().bytes().await.unwrap();
+    store.delete(&key).await.unwrap();
+    advance(&e, 20);
+    e.settle(None).await.unwrap();
+    // What lies there stays; what was to go there waits; both say why.
+    assert_eq!(placed(&e, s), [at("h", "ZSTD(1)"), at("w", "LZ4")]);
+    let away: Vec<_> = e.explain_lifecycle(s, e.now()).unwrap().into_iter().filter(|x| x.state == "disk_unavailable").collect();
+    assert_eq!(away.len(), 2, "{away:?}");
+    assert!(away.iter().all(|x| x.reason.contains("disk 'w'")), "{away:?}");
+    store.put(&key, marker.into()).await.unwrap();
+    e.settle(None).await.unwrap();
+    assert_eq!((placed(&e, s), values(&e, s).await), (vec![at("w", "ZSTD(1)"); 2], vec![1, 2]));
+}
+
+/// proves T32, F8: what leaves a disk that is short is the smallest set, to the next volume, and does not come back
+#[tokio::test]
+async fn a_disk_with_too_little_room_is_relieved() {
+    let (_machine, e) = ready().await;
+    let s = e.create_stream(tiered("s", vec![]), false).await.unwrap();
+    for v in 0..4 {
+        insert(&e, s, v, v * 40).await;
+    }
+    let used: u64 = e.manifest().stream(s).unwrap().parts.values().map(|p| p.placement.bytes).sum();
+    e.create_disk(local("h", used + used / 100), Existing::Replace).await.unwrap();
+    e.settle(None).await.unwrap();
+    assert_eq!(placed(&e, s).iter().filter(|p| p.0 == "w").count(), 1, "{:?}", placed(&e, s));
+    let commit = e.manifest().no;
+    e.settle(None).await.unwrap();
+    assert_eq!((e.manifest().no, values(&e, s).await), (commit, vec![0, 1, 2, 3]));
+    let why: Vec<_> = e.part_log().await.unwrap().into_iter().filter(|r| r.event == PartEvent::MovePart).map(|r| r.reason).collect();
+    assert!(why.len() == 1 && why[0].contains("disk 'h'"), "{why:?}");
+}
+
+#[tokio::test]
+async fn merges_are_stopped_on_a_volume() {
+    let (_machine, e) = ready().await;
+    let s = e
+        .create_stream(tiered("s", vec![delete("ts + 7 days", None, 1), recompress("ts + 1 days", Codec::Zstd(1), 2)]), false)
+        .await
+        .unwrap();
+    insert(&e, s, 1, -8).await;
+    e.stop_volume("p", "hot").unwrap();
+    e.settle(None).await.unwrap();
+    let lines = e.explain_lifecycle(s, e.now()).unwrap();
+    assert_eq!(lines.iter().map(|x| x.state.as_str()).collect::<Vec<_>>(), ["merges_stopped"; 2]);
+    assert_eq!(lines[0].blocked_by.as_deref(), Some("SYSTEM STOP MERGES ON VOLUME p.hot"));
+    assert_eq!(e.status().stopped, ["MERGES ON VOLUME p.hot"]);
+    assert!(e.stop_volume("p", "host").is_err() && e.stop_volume("q", "hot").is_err());
+    e.start_volume("p", "hot").unwrap();
+    e.settle(None).await.unwrap();
+    assert!(placed(&e, s).is_empty());
+}
+
+/// Readers find each row once, whatever moves meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readers_see_each_row_once_while_parts_move() {
+    let machine = CrashDisk::default();
+    let e = open_tiered(&machine, START, true).await.unwrap();
+    make_tiers(&e, [ROOM; 3]).await.unwrap();
+    let s = e.create_stream(tiered("s", vec![recompress("ts + 5 days", Codec::Zstd(1), 1)]), false).await.unwrap();
+    for v in 0..3 {
+        insert(&e, s, v, v - 6).await;
+    }
+    let reading = {
+        let e = e.clone();
+        tokio::spawn(async move {
+            let mut n = 0;
+            while !e.manifest().databases.contains("done") {
+                assert_eq!(values(&e, s).await, [0, 1, 2]);
+                n += 1;
+            }
+            n
+        })
+    };
+    let partition = || e.manifest().stream(s).unwrap().partitions.keys().map(|k| k.to_string()).collect::<Vec<_>>();
+    for round in 0..30 {
+        for p in partition() {
+            e.move_parts(s, Which::Partition(&p), &volume(["warm", "cold", "hot"][round % 3])).await.unwrap();
+        }
+        if round == 20 {
+            e.advance_clock(Interval::days(3)).unwrap();
+        }
+    }
+    e.create_database("done", false).await.unwrap();
+    assert!(reading.await.unwrap() > 0);
+    e.settle(None).await.unwrap();
+    assert_eq!(values(&e, s).await, [0, 1, 2]);
+    let left = stored(&machine, "h").await + stored(&machine, "w").await + stored(&machine, "c").await;
+    assert_eq!(left, placed(&e, s).len());
+}
+
+const STEPS: usize = 9;
+
+async fn step(e: &Engine, n: usize) -> Result<()> {
+    let s = || e.read().stream_named("default", "s").map(|s| s.def.id).unwrap_or_default();
+    let row = |v: i64, days: i64| vec![rows(&[("a", day(days), v)])];
+    match n {
+        0 => make_tiers(e, [ROOM; 3]).await,
+        1 => e.create_stream(tiered("s", life()), true).await.map(|_| ()),
+        2 => e.insert(s(), row(1, 0), v1()).await.map(|_| ()),
+        3 => e.insert(s(), row(2, 1), v1()).await.map(|_| ()),
+        4 | 6 => {
+            e.flush(None).await?;
+            e.settle(None).await
+        }
+        5 | 7 => {
+            let days = if n == 5 { 6 } else { 16 };
+            e.advance_clock(Interval::days(days)).map(|_| ())
+        }
+        _ => e.settle(None).await,
+    }
+}
+
+/// When the power goes the clock of the next opening stands where it stood.
+fn clock_after(done: usize) -> Timestamp {
+    let days = [(6, 5), (16, 7)].iter().filter(|(_, n)| done > *n).map(|(d, _)| d).sum();
+    Timestamp(day(days))
+}
+
+/// proves F9: one live copy whatever happens, nothing left beside
+#[tokio::test]
+async fn power_goes_at_every_change_while_parts_move_and_are_recompressed() {
+    let machine = CrashDisk::default();
+    let e = open_tiered(&machine, START, false).await.unwrap();
+    for n in 0..STEPS {
+        step(&e, n).await.unwrap();
+    }
+    let s = e.read().streams().next().unwrap().def.id;
+    assert_eq!((values(&e, s).await, placed(&e, s).iter().all(|p| *p == at("c", "ZSTD(3)"))), (vec![1, 2], true), "{:?}", placed(&e, s));
+    drop(e);
+    for k in 1..=machine.power.calls() {
+        for cut in [Cut::NotApplied, Cut::AppliedNotAcknowledged] {
+            let unsynced = [Unsynced::Lost, Unsynced::Torn, Unsynced::Kept][k as usize % 3];
+            let machine = CrashDisk::default();
+            machine.power.cut_at(k, cut);
+            let mut done = 0;
+            if let Ok(e) = open_tiered(&machine, START, false).await {
+                while done < STEPS && step(&e, done).await.is_ok() {
+                    done += 1;
+                }
+            }
+            let again = machine.reopen(unsynced);
+            again.power.cut_at(1 + k % 5, cut);
+            let _ = open_tiered(&again, clock_after(done), false).await;
+            let last = again.reopen(unsynced);
+            let here = format!("call {k}, {cut:?}, {unsynced:?}, {done} done");
+            let e = open_tiered(&last, clock_after(done), false).await.unwrap_or_else(|e| panic!("{here}: {e}"));
+            let Some(s) = e.read().stream_named("default", "s").map(|s| s.def.id) else {
+                assert!(done < 2, "{here}");
+                continue;
+            };
+            let found = values(&e, s).await;
+            let acknowledged = (done.max(2) - 2).min(2);
+            assert!(found == [1, 2][..acknowledged] || found == [1, 2][..(acknowledged + 1).min(2)], "{here}: {found:?}");
+            e.settle(None).await.unwrap();
+            assert_eq!(values(&e, s).await, found, "{here}: settling changed what is read");
+            assert_eq!(invariants::violations(&e.manifest()), Vec::<String>::new(), "{here}");
+            let mut left = stored(&last, "data").await;
+            for d in ["h", "w", "c"] {
+                left += stored(&last, d).await;
+            }
+            assert_eq!(
+                left,
+                e.manifest().streams().map(|s| s.parts.size()).sum::<usize>(),
+                "{here}: what is stored is what the manifest names"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_prune_goes_on_where_one_part_cannot_be_read() {
+    // proves F15
+    let (machine, e) = ready().await;
+    let s = e
+        .create_stream(with(tiered("s", vec![delete("ts + 7 days", Some("host = 'b'"), 1)]), "max_parts_to_merge_at_once", 1), false)
+        .await
+        .unwrap();
+    for v in 0..5 {
+        e.insert(s, vec![rows(&[("a", day(0), v), ("b", day(0), 10 + v)])], v1()).await.unwrap();
+        e.flush(None).await.unwrap();
+    }
+    let broken = e.read().stream(s).unwrap().parts[1].clone();
+    let whole = broken.store.get(&broken.key).await.unwrap().bytes().await.unwrap();
+    let store = machine.store("h");
+    store.delete(&broken.key).await.unwrap();
+    store.put(&broken.key, whole[..100].to_vec().into()).await.unwrap();
+    advance(&e, 8);
+    e.settle(None).await.unwrap();
+    let lines = e.explain_lifecycle(s, e.now()).unwrap();
+    let failing: Vec<_> = lines.iter().filter(|x| x.state == "backing_off").collect();
+    assert_eq!((lines.len(), failing.len()), (5, 1), "{lines:?}");
+    assert!(failing[0].reason.contains("damaged"), "{}", failing[0].reason);
+    store.delete(&broken.key).await.unwrap();
+    store.put(&broken.key, whole.into()).await.unwrap();
+    e.advance_clock(Interval::seconds(10)).unwrap();
+    e.settle(None).await.unwrap();
+    assert_eq!(values(&e, s).await, [0, 1, 2, 3, 4]);
+}
+
+#[tokio::test]
+async fn optimize_applies_moves_and_codecs_too() {
+    let (_machine, e) = ready().await;
+    let rules = vec![recompress("ts + 5 days", Codec::Zstd(1), 1), to("ts + 7 days", volume("cold"), 2)];
+    let slow = |name: &str| with(tiered(name, rules.clone()), "merge_with_recompression_ttl_timeout", 14_400);
+    let s = e.create_stream(slow("s"), false).await.unwrap();
+    insert(&e, s, 1, -6).await;
+    e.settle(None).await.unwrap();
+    insert(&e, s, 2, -6).await;
+    e.settle(None).await.unwrap();
+    assert_eq!(placed(&e, s), [at("h", "LZ4"), at("h", "ZSTD(1)")], "the second waits");
+    e.optimize(s, None, true).await.unwrap();
+    assert_eq!(placed(&e, s), [at("h", "ZSTD(1)")]);
+    advance(&e, 2);
+    e.stop(Stop::Moves, None);
+    e.optimize(s, None, true).await.unwrap();
+    assert_eq!(placed(&e, s), [at("h", "ZSTD(1)")]);
+    e.start(Stop::Moves, None);
+    e.optimize(s, None, true).await.unwrap();
+    assert_eq!((placed(&e, s), values(&e, s).await), (vec![at("c", "ZSTD(1)")], vec![1, 2]));
+}
+
+#[tokio::test]
+async fn a_policy_of_one_more_volume_is_used_at_once() {
+    let machine = CrashDisk::default();
+    let e = open_on(&machine, START).await.unwrap();
+    drop(e);
+    let e = open_tiered(&machine, START, false).await.unwrap();
+    make_tiers(&e, [ROOM; 3]).await.unwrap();
+    let two = vec![Volume::new("hot", vec!["h".into()]), Volume::new("warm", vec!["w".into(), "c".into()])];
+    e.set_policy(policy("q", two), Existing::Refuse).await.unwrap();
+    let mut def = tiered("s", vec![to("ts + 7 days", volume("warm"), 1)]);
+    def.settings.insert("storage_policy".into(), ebb_storage::stream_def::SettingValue::Text("q".into()));
+    let s = e.create_stream(with(def, "max_parts_to_merge_at_once", 1), false).await.unwrap();
+    for v in 0..4 {
+        insert(&e, s, v, -8).await;
+    }
+    e.settle(None).await.unwrap();
+    let on: Vec<String> = placed(&e, s).into_iter().map(|(d, _)| d).collect();
+    assert!(on.contains(&"w".to_owned()) && on.contains(&"c".to_owned()), "disks take turns: {on:?}");
+    assert_eq!(Clock::simulated(START).now(), START);
+}

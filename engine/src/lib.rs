@@ -25,6 +25,7 @@ pub mod nearest;
 pub mod observe;
 pub mod open;
 pub mod plan;
+pub mod preview;
 pub mod read;
 pub mod schedule;
 pub mod settings;
@@ -46,5 +47,6 @@ pub use ingest::{InsertOptions, Inserted, Pending, Savepoint, StagedInsert, Tran
 pub use logs::Log;
 pub use observe::{Explained, PartPlace, RunningJob, Status};
 pub use open::{OpenOptions, Places};
+pub use preview::{Previewed, Trial};
 pub use read::{Hold, LivePart, ReadView, StreamView, TailRows};
 pub use schedule::{Moved, Optimized, Stop, Which};

@@ -18,7 +18,7 @@ use crate::{
     job::registry::Jobs,
     limits,
     live::{Live, LiveCell},
-    logs,
+    logs, preview,
     stream::CompiledCache,
 };
 use ebb_storage::{
@@ -68,6 +68,7 @@ impl Places {
     /// The data directory `dir`, made if it is missing.
     pub async fn of(dir: &std::path::Path) -> Result<Self> {
         let data = DataDir::open(dir, RESERVE_BYTES)?;
+        preview::sweep(data.root());
         let meta = DurableFs::create(&data.meta())?;
         let root = DurableFs::open(data.root())?;
         for (fs, prefix) in [(&meta, object_store::path::Path::default()), (&root, data.database().0.as_str().into())] {

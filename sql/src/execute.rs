@@ -10,6 +10,7 @@ pub(crate) mod ingest;
 mod insert;
 mod optimize;
 mod prepare;
+mod preview;
 pub(crate) mod query;
 mod rows;
 mod show;
@@ -58,6 +59,7 @@ pub(crate) async fn run(session: &mut Session, prepared: &Prepared, params: Vec<
         Verb::Show(what) => show::run(session, what).await,
         Verb::Explain(e) => explain::plan(session, e, &params).await,
         Verb::ExplainLifecycle(e) => explain::lifecycle(session, e, &params).await,
+        Verb::Preview(p) => preview::run(session, p, &params).await,
         Verb::Optimize(o) => optimize::run(session, o).await,
         Verb::System(s) => system::run(session, s).await,
         Verb::CreateDatabase(c) => database::create(session, c).await,
@@ -95,6 +97,7 @@ pub(crate) async fn result_schema(session: &mut Session, verb: &Verb) -> Result<
         Verb::DescribeStream(_) => Some(show::describe_schema()),
         Verb::Explain(_) => Some(explain::plan_schema()),
         Verb::ExplainLifecycle(_) => Some(explain::lifecycle_schema()),
+        Verb::Preview(_) => Some(preview::schema()),
         Verb::Optimize(_) => Some(optimize::schema()),
         Verb::System(s) => system::schema(s),
         Verb::Execute(e) => session.prepared.get(e.name.as_str()).and_then(|p| p.result.clone()),
@@ -130,7 +133,6 @@ pub(crate) fn outside_blocks(verb: &Verb) -> Option<&'static str> {
 fn not_built(verb: &Verb) -> Error {
     let what = match verb {
         Verb::Delete(_) => "DELETE FROM",
-        Verb::Preview(_) => "PREVIEW",
         Verb::CreateDisk(_) | Verb::DropDisk(_) => "CREATE DISK and DROP DISK",
         Verb::CreateStoragePolicy(_) | Verb::DropStoragePolicy(_) => "CREATE STORAGE POLICY and DROP STORAGE POLICY",
         Verb::AlterDatabase(_) => "ALTER DATABASE",

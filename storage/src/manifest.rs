@@ -6,6 +6,7 @@
 //! Parts are held in persistent maps: a commit costs what it changes, not what there is.
 
 pub mod apply;
+mod aside;
 pub mod codec;
 pub mod commit_log;
 pub mod committer;

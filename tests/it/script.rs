@@ -30,6 +30,7 @@ macro_rules! each_script {
             modify_column,
             nonsense,
             partitions,
+            preview,
             refused,
             savepoints,
             sessions,

@@ -161,3 +161,28 @@ async fn an_index_keeps_row_groups_from_being_read() {
     let pruned = metrics[1].as_deref().unwrap_or_default();
     assert!(pruned.starts_with("1 total → 0 matched") || pruned.starts_with('1'), "{pruned}");
 }
+
+#[tokio::test]
+async fn a_preview_has_a_row_for_each_rule_and_action() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), &clock()).await;
+    db.execute("CREATE STREAM p (d datetime, k int64) PARTITION BY to_YYYYMM(d) ORDER BY k SETTINGS event_time_column = 'd'")
+        .await
+        .unwrap();
+    let rows = "SELECT '2026-01-01'::timestamp + x * INTERVAL '1 hour', x FROM generate_series(0, 1415) AS t(x)";
+    db.execute(&format!("INSERT INTO p {rows}")).await.unwrap();
+    let sql = "PREVIEW ALTER STREAM p MODIFY TTL d + INTERVAL 14 DAY, d + INTERVAL 1 DAY DELETE WHERE k % 2 = 0";
+    let batches = db.sql(sql).await.unwrap().collect().await.unwrap();
+    let names: Vec<_> = batches[0].schema().fields().iter().map(|f| f.name().clone()).collect();
+    assert_eq!(names, ["rule", "action", "parts", "rows", "bytes_before", "bytes_after"]);
+    // January is due whole; of February what is older than 14 days, and the even ones older than a day.
+    let told: Vec<String> = batches.iter().flat_map(lines).map(|l| l.split('|').take(4).collect::<Vec<_>>().join("|")).collect();
+    assert_eq!(
+        told,
+        [
+            "d + INTERVAL '1 day' DELETE WHERE k % 2 = 0|delete|1|156",
+            "d + INTERVAL '14 day' DELETE|delete|1|337",
+            "d + INTERVAL '14 day' DELETE|drop|1|744",
+        ]
+    );
+}

@@ -4,7 +4,7 @@ use super::{query, rows};
 use crate::{
     Error, Outcome, Result, RowTag, Session,
     bind::{expression, names},
-    statement::{Explain, ExplainLifecycle, InsertRows, Query, Verb},
+    statement::{Explain, ExplainLifecycle, Expression, InsertRows, Query, Verb},
 };
 use arrow::{
     array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray},
@@ -73,13 +73,7 @@ pub(super) fn lifecycle_schema() -> SchemaRef {
 pub(super) async fn lifecycle(session: &mut Session, explain: &ExplainLifecycle, params: &[ScalarValue]) -> Result<Outcome> {
     let engine = session.shared.engine.clone();
     let id = names::find(&engine.manifest(), &explain.stream, &session.database)?.def.id;
-    let at = match &explain.at {
-        None => engine.now(),
-        Some(e) => {
-            let cut = session.cut().await;
-            moment(&expression::constant(&session.context(&cut, false), &e.ast, params)?)?
-        }
-    };
+    let at = at(session, explain.at.as_ref(), params).await?;
     let lines = engine.explain_lifecycle(id, at)?;
     let texts = |of: &dyn Fn(&ebb_engine::Explained) -> Option<String>| Arc::new(lines.iter().map(of).collect::<StringArray>()) as ArrayRef;
     let times = |of: &dyn Fn(&ebb_engine::Explained) -> Option<Timestamp>| {
@@ -104,6 +98,13 @@ pub(super) async fn lifecycle(session: &mut Session, explain: &ExplainLifecycle,
         numbers(&|l| l.bytes),
     ];
     Ok(rows::of(RecordBatch::try_new(lifecycle_schema(), columns)?, RowTag::Fixed("EXPLAIN LIFECYCLE")))
+}
+
+/// The moment that AT TIMESTAMP names; now without it.
+pub(super) async fn at(session: &mut Session, at: Option<&Expression>, params: &[ScalarValue]) -> Result<Timestamp> {
+    let Some(at) = at else { return Ok(session.shared.engine.now()) };
+    let cut = session.cut().await;
+    moment(&expression::constant(&session.context(&cut, false), &at.ast, params)?)
 }
 
 /// A time, or a text that is one.

@@ -72,6 +72,20 @@ impl Committer {
         Ok(Opened { committer, manifest, passed_over: loaded.passed_over })
     }
 
+    /// A writer of commits that are kept in memory: for work that is tried and not done.
+    pub fn aside(manifest: Manifest, clock: Clock) -> Self {
+        Self {
+            log: CommitLog::new(Arc::new(object_store::memory::InMemory::new())),
+            clock,
+            epoch: manifest.epoch,
+            on_full: Arc::new(|| false),
+            writing: Mutex::new(None),
+            checkpointed: AtomicU64::new(manifest.no.0),
+            current: RwLock::new(Arc::new(manifest)),
+            checkpointing: Mutex::new(()),
+        }
+    }
+
     pub fn epoch(&self) -> Epoch {
         self.epoch
     }

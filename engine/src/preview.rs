@@ -1,0 +1,215 @@
+//! PREVIEW: what rules or OPTIMIZE would do, by doing it aside.
+//!
+//! The planner and the jobs work on a copy of the stream's place in the manifest, on a clock that stands at the moment asked for. They
+//! read the real parts and write into a folder of their own that is gone afterwards; their commits and their log go nowhere. So a
+//! preview says what the work will say, and cannot disagree with it. Timers and stops hold nothing up: they pass.
+//! Guards: nothing that anybody reads is changed, whatever becomes of the preview.
+
+mod nowhere;
+mod overlay;
+
+use crate::{
+    Engine,
+    append::Appender,
+    core::Core,
+    disks::{Disk, Disks, Opening},
+    ingest::keys::Keys,
+    job::registry::Jobs,
+    live::{Live, LiveCell},
+    open::OpenOptions,
+    stream::{Compiled, CompiledCache},
+};
+use ebb_storage::{
+    Clock, Error, Result, Timestamp,
+    disk::{Space, space::Source},
+    ids::{DiskId, Lsn, StreamId, unique},
+    log::{Limits, Replayed, StartLog},
+    manifest::{Committer, Manifest, edit::PartEvent},
+    stream_def::{SettingValue, StreamDef},
+    vacuum::InFlight,
+};
+use object_store::{ObjectStore, local::LocalFileSystem, memory::InMemory};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{Arc, atomic::AtomicU32},
+};
+
+/// The folder of the data directory below which previews write; emptied at opening.
+pub const FOLDER: &str = "preview";
+
+/// What is tried.
+#[derive(Debug, Clone)]
+pub enum Trial {
+    /// What the rules of this definition do, merges left aside.
+    Rules(Box<StreamDef>),
+    Optimize {
+        partition: Option<String>,
+        final_: bool,
+    },
+}
+
+/// A line of PREVIEW.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Previewed {
+    /// Canonical SQL; empty for merges.
+    pub rule: String,
+    /// drop, delete, group_by, reset, recompress, move, merge
+    pub action: String,
+    pub parts: u64,
+    /// Rows that are removed, folded, changed, re-coded, moved or merged.
+    pub rows: u64,
+    pub bytes_before: u64,
+    pub bytes_after: u64,
+}
+
+impl Engine {
+    /// Tries work on a stream at a moment, which must not lie behind.
+    ///
+    /// # Errors
+    /// `NotFound` without the stream; `Invalid` for a moment that has passed; what keeps the work from being done.
+    pub async fn preview(&self, stream: StreamId, trial: Trial, at: Timestamp) -> Result<Vec<Previewed>> {
+        let core = &self.core;
+        if at < core.now() {
+            return Err(Error::invalid(format!("a preview looks forward: {at} has passed, it is {}", core.now())));
+        }
+        let folder = Folder::new(core)?;
+        let aside = Engine { core: copy(core, stream, &trial, at, &folder)?, stop: Default::default() };
+        match &trial {
+            Trial::Rules(_) => aside.settle(Some(stream)).await?,
+            Trial::Optimize { partition, final_ } => _ = aside.optimize(stream, partition.as_deref(), *final_).await?,
+        }
+        if let Some(e) = aside.core.last_error.lock().take() {
+            return Err(e.context("PREVIEW"));
+        }
+        Ok(told(&aside.manifest()))
+    }
+}
+
+/// What the logs of the copy say was done, by rule and action.
+fn told(m: &Manifest) -> Vec<Previewed> {
+    let mut lines: BTreeMap<(String, String), Previewed> = BTreeMap::new();
+    let mut add = |rule: &str, action: &str, parts: u64, rows: u64, bytes: (u64, u64)| {
+        let empty = || Previewed { rule: rule.to_owned(), action: action.to_owned(), parts: 0, rows: 0, bytes_before: 0, bytes_after: 0 };
+        let line = lines.entry((rule.to_owned(), action.to_owned())).or_insert_with(empty);
+        line.parts += parts;
+        line.rows += rows;
+        line.bytes_before += bytes.0;
+        line.bytes_after += bytes.1;
+    };
+    for row in m.lifecycle_log.iter() {
+        let removes = matches!(row.action.as_str(), "drop" | "delete");
+        let rows = if removes { row.rows_before.saturating_sub(row.rows_after) } else { row.rows_before };
+        add(&row.rule, &row.action, row.part.split(',').count() as u64, rows, (row.bytes_before, row.bytes_after));
+    }
+    for row in m.part_log.iter().filter(|r| r.event == PartEvent::MergeParts) {
+        add("", "merge", row.source_parts.len() as u64, row.rows_read, (row.bytes_read, row.bytes));
+    }
+    lines.into_values().collect()
+}
+
+/// An engine over a copy of the stream.
+fn copy(core: &Core, stream: StreamId, trial: &Trial, at: Timestamp, folder: &Folder) -> Result<Arc<Core>> {
+    let live = core.live.read();
+    let state = live.manifest.stream(stream).ok_or_else(|| core.is_gone(stream))?;
+    let def = match trial {
+        Trial::Optimize { .. } => None,
+        Trial::Rules(def) => {
+            let mut def = def.as_ref().clone();
+            (def.id, def.schema_version, def.policy_version) = (stream, state.def.schema_version, state.def.policy_version + 1);
+            // Parts that only their number would have merged are no rule's work.
+            def.settings.insert("max_parts_to_merge_at_once".to_owned(), SettingValue::Int(1));
+            Compiled::new(&Arc::new(def.clone()), &core.server(), core.options.compiler.as_ref())?;
+            Some(def)
+        }
+    };
+    let clock = Clock::simulated(at);
+    let manifest = live.manifest.aside(stream, def)?;
+    let epoch = manifest.epoch;
+    let committer = Committer::aside(manifest, clock.clone());
+    let mut copied = Live::new(committer.current());
+    copied.set_tail(stream, live.tail(stream).as_ref().clone());
+    let copied = Arc::new(LiveCell::new(copied));
+    let database = core.disks.database.clone();
+    let replayed = Replayed { next_lsn: Lsn(1), files: Vec::new(), records: 0, torn: None };
+    let log = StartLog { dir: Arc::new(nowhere::Nowhere), database: database.clone(), epoch, replayed, limits: Limits::default() };
+    let appender = Appender::start(log, copied.clone(), at)?;
+    let disks = core.disks.all().iter().map(|d| laid_over(d, folder)).collect::<Result<Vec<_>>>()?;
+    let opening = Opening { database, epoch, nonce: unique().into() };
+    Ok(Arc::new(Core {
+        options: OpenOptions { clock, background: false, ..core.options.clone() },
+        disks: Arc::new(Disks::new(opening, core.disks.connect.clone(), disks)),
+        committer,
+        live: copied,
+        inflight: InFlight::default(),
+        compiled: CompiledCache::default(),
+        appender,
+        keys: Keys::default(),
+        part_counter: AtomicU32::new(1),
+        jobs: Jobs::default(),
+        stops: Default::default(),
+        tail_due: Default::default(),
+        abandoned: Default::default(),
+        last_error: Default::default(),
+        dropped: Default::default(),
+        dir: None,
+        moving: Default::default(),
+        flushing: Default::default(),
+    }))
+}
+
+/// The disk as the preview has it: its parts are read, what is written lies elsewhere, its room is as it is now.
+fn laid_over(disk: &Disk, folder: &Folder) -> Result<Disk> {
+    // One that is away is away for the preview as well.
+    if disk.away().is_some() {
+        return Ok(disk.clone());
+    }
+    let store = overlay::Overlay { below: disk.store.clone(), above: folder.store(disk.id)? };
+    let over = Disk::new(disk.id, &disk.name, Arc::new(store));
+    let over = match &disk.def {
+        Some(def) => over.with_def(def.as_ref().clone()),
+        None => over,
+    };
+    let Some((total, available)) = disk.space.as_ref().map(|s| Ok::<_, Error>((s.total_and_free()?.0, s.available()?))).transpose()? else {
+        return Ok(over);
+    };
+    if total == u64::MAX {
+        return Ok(over);
+    }
+    let space = Space::new(disk.name.as_ref(), Source::Declared(total), 100);
+    space.set_placed(total.saturating_sub(available));
+    Ok(over.with_space(space))
+}
+
+/// Where a preview writes; gone with it.
+struct Folder(Option<PathBuf>);
+
+impl Folder {
+    fn new(core: &Core) -> Result<Self> {
+        let Some(dir) = &core.dir else { return Ok(Self(None)) };
+        let path = dir.root().join(FOLDER).join(unique());
+        std::fs::create_dir_all(&path).map_err(|e| Error::from(e).context(path.display()))?;
+        Ok(Self(Some(path)))
+    }
+
+    fn store(&self, disk: DiskId) -> Result<Arc<dyn ObjectStore>> {
+        let Some(path) = &self.0 else { return Ok(Arc::new(InMemory::new())) };
+        let path = path.join(disk.to_string());
+        std::fs::create_dir_all(&path).map_err(|e| Error::from(e).context(path.display()))?;
+        Ok(Arc::new(LocalFileSystem::new_with_prefix(path)?))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            // What stays is gone at the next opening.
+            let _ = std::fs::remove_dir_all(path);
+        }
+    }
+}
+
+/// Removes what previews of an earlier opening left.
+pub(crate) fn sweep(root: &Path) {
+    let _ = std::fs::remove_dir_all(root.join(FOLDER));
+}

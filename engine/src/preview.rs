@@ -148,6 +148,7 @@ fn copy(core: &Core, stream: StreamId, trial: &Trial, at: Timestamp, folder: &Fo
         part_counter: AtomicU32::new(1),
         jobs: Jobs::default(),
         stops: Default::default(),
+        volume_stops: Default::default(),
         tail_due: Default::default(),
         abandoned: Default::default(),
         last_error: Default::default(),

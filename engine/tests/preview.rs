@@ -26,6 +26,10 @@ async fn filled(e: &Engine, rules: Vec<Rule>) -> StreamId {
     s
 }
 
+fn recompress(when: &str, codec: Codec, fingerprint: u64) -> Rule {
+    Rule { when: when.to_owned(), action: Action::Recompress(codec), fingerprint: Fingerprint(fingerprint) }
+}
+
 fn ruled(e: &Engine, s: StreamId, rules: Vec<Rule>) -> StreamDef {
     let mut d = e.manifest().stream(s).unwrap().def.as_ref().clone();
     d.policy.ttl = rules;
@@ -58,6 +62,7 @@ async fn what_is_previewed_is_what_is_done() {
         vec![delete("ts + 1 days", Some("host = 'b'"), 2)],
         vec![delete("ts + 50 days", None, 1), delete("ts + 1 days", Some("host = 'c'"), 3)],
         vec![sum_by_host("ts + 20 days", 4)],
+        vec![recompress("ts + 20 days", Codec::Zstd(9), 5), delete("ts + 1 days", Some("host = 'c'"), 3)],
     ];
     for rules in sets {
         let dir = tempfile::tempdir().unwrap();

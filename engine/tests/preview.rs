@@ -5,7 +5,14 @@
 mod support;
 
 use ebb_engine::{Engine, ErrorKind, Previewed, Trial};
-use ebb_storage::{ids::StreamId, interval::Interval, manifest::edit::PartEvent, rules::Rule, stream_def::StreamDef};
+use ebb_storage::{
+    codec::Codec,
+    ids::{Fingerprint, StreamId},
+    interval::Interval,
+    manifest::edit::PartEvent,
+    rules::{Action, Rule},
+    stream_def::StreamDef,
+};
 use support::*;
 
 fn at(day: i64) -> i64 {

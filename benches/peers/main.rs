@@ -10,6 +10,7 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a bench stops at the first thing that is wrong")]
 
+mod ageing;
 mod copying;
 mod inserts;
 mod manifest;
@@ -32,8 +33,8 @@ struct Args {
     /// Where the rows lie and the databases are made.
     #[arg(long)]
     dir: PathBuf,
-    /// Some of: stream, copy, inserts, manifest.
-    #[arg(long, value_delimiter = ',', default_value = "stream,copy,inserts,manifest")]
+    /// Some of: stream, copy, inserts, manifest, ageing.
+    #[arg(long, value_delimiter = ',', default_value = "stream,copy,inserts,manifest,ageing")]
     only: Vec<String>,
     /// Cargo says so.
     #[arg(long, hide = true)]
@@ -51,7 +52,9 @@ fn main() {
             "copy" => runtime.block_on(copying::run(&args.dir, args.rows)),
             "inserts" => runtime.block_on(inserts::run(&args.dir)),
             "manifest" => runtime.block_on(manifest::run(&args.dir)),
-            other => panic!("--only {other}: stream, copy, inserts, manifest"),
+            "ageing" => runtime.block_on(ageing::run(&args.dir, args.rows)),
+            "prune_memory" => runtime.block_on(ageing::prune_memory(&args.dir)),
+            other => panic!("--only {other}: stream, copy, inserts, manifest, ageing"),
         }
     }
 }

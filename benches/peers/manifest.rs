@@ -3,13 +3,16 @@
 use crate::{fresh, say, say_seconds};
 use ebb::{Config, Database};
 use ebb_engine::{
-    plan::{self, PartView, PartitionView, RuleView, Stops, StreamView},
+    plan::{
+        self, PartView, PartitionView, Pools, RuleView, Stops, StreamView,
+        tiers::{DiskView, TierView},
+    },
     settings::{ServerSettings, StreamSettings},
 };
 use ebb_storage::{
     clock::{Clock, Stopwatch, Timestamp},
     disk::DurableFs,
-    ids::PartId,
+    ids::{DiskId, PartId},
     manifest::{Committer, Edit, Manifest, StreamState},
     part::meta::PartMeta,
 };
@@ -109,7 +112,12 @@ fn planning(manifest: &Manifest) {
         settings: StreamSettings::of(&state.def, &ServerSettings::of(manifest)),
         rules,
         stops: Stops::default(),
-        partitions: partitions.into_iter().map(|(value, parts)| PartitionView { value, pruned_at: None, parts }).collect(),
+        tiers: Arc::new(TierView::of_one(DiskView::unlimited(DiskId::DEFAULT, "default"))),
+        pools: Pools::default(),
+        partitions: partitions
+            .into_iter()
+            .map(|(value, parts)| PartitionView { value, pruned_at: None, recompressed_at: None, parts })
+            .collect(),
     };
     // Some partitions are due as a whole, some in part, most not at all.
     for (work, now) in [("plan_100000_parts_quiet", START), ("plan_100000_parts_due", START.saturating_add(DAY * 100))] {

@@ -76,12 +76,19 @@ pub async fn run(dir: &Path, rows: usize) {
     db.close().await.unwrap();
 }
 
-async fn bytes(db: &Database) -> u64 {
+pub async fn bytes(db: &Database) -> u64 {
     number(db, "select sum(bytes_on_disk)::bigint from system.parts where stream = 'cpu' and active").await
 }
 
-async fn number(db: &Database, sql: &str) -> u64 {
+pub async fn number(db: &Database, sql: &str) -> u64 {
     let batches = db.sql(sql).await.unwrap().collect().await.unwrap();
     let column = arrow::compute::cast(batches[0].column(0), &arrow::datatypes::DataType::UInt64).unwrap();
     arrow::array::AsArray::as_primitive::<arrow::datatypes::UInt64Type>(&column).value(0)
+}
+
+/// The one text of a query's answer.
+pub async fn text(db: &Database, sql: &str) -> String {
+    let batches = db.sql(sql).await.unwrap().collect().await.unwrap();
+    let column = arrow::compute::cast(batches[0].column(0), &arrow::datatypes::DataType::Utf8).unwrap();
+    arrow::array::AsArray::as_string::<i32>(&column).value(0).to_owned()
 }

@@ -51,6 +51,10 @@ pub struct Explained {
 pub struct PartPlace {
     /// The disk's name.
     pub disk: std::sync::Arc<str>,
+    /// Of the stream's policy; `None` for a disk outside of it, or without the stream.
+    pub volume: Option<String>,
+    /// An absolute file path, or s3://bucket/key.
+    pub address: String,
     /// On that disk.
     pub key: object_store::path::Path,
     /// Earlier states that are still read and name the part.
@@ -80,9 +84,14 @@ pub struct Status {
 impl Engine {
     pub fn place_of(&self, part: &PartMeta) -> PartPlace {
         let (disks, generation) = (&self.core.disks, part.placement.generation);
+        let (disk, key) = (disks.disk_or_away(part.placement.disk).name, disks.key(part.stream, part.id, generation));
+        let manifest = self.manifest();
+        let policy = manifest.stream(part.stream).and_then(|s| manifest.policy_of(&s.def).ok());
         PartPlace {
-            disk: disks.disk_or_away(part.placement.disk).name,
-            key: disks.key(part.stream, part.id, generation),
+            volume: policy.and_then(|p| p.volume_of_disk(&disk).map(|v| v.name.clone())),
+            address: disks.address(part.placement.disk, &key),
+            disk,
+            key,
             readers: self.core.live.holders(&(part.stream, part.id, generation)),
         }
     }

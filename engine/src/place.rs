@@ -51,18 +51,27 @@ fn move_factor(policy: &StoragePolicy) -> f64 {
 
 fn volume(all: &Disks, m: &Manifest, v: &Volume, merges_stopped: bool) -> VolumeView {
     let disks: Vec<DiskView> = v.disks.iter().filter_map(|name| m.disk_id(name).map(|id| disk(all, m, id, name))).collect();
-    let smallest = disks.iter().map(|d| d.total).min().unwrap_or(u64::MAX);
-    let by_ratio = v.max_data_part_size_ratio.filter(|_| smallest != u64::MAX).map(|r| (smallest as f64 * r) as u64);
-    let limits = [v.max_data_part_size_bytes, by_ratio];
     VolumeView {
         name: v.name.clone(),
-        max_part_bytes: limits.into_iter().flatten().filter(|n| *n > 0).min().unwrap_or(u64::MAX),
+        max_part_bytes: largest(v, &disks).unwrap_or(u64::MAX),
         load_balancing: v.load_balancing,
         move_on_insert: v.perform_ttl_move_on_insert,
         prefer_not_to_merge: v.prefer_not_to_merge,
         merges_stopped,
         disks,
     }
+}
+
+/// The largest part that a volume takes, by bytes and by its share of the smallest disk; `None` where any will do.
+pub fn max_part_bytes(all: &Disks, m: &Manifest, v: &Volume) -> Option<u64> {
+    let disks: Vec<DiskView> = v.disks.iter().filter_map(|name| m.disk_id(name).map(|id| disk(all, m, id, name))).collect();
+    largest(v, &disks)
+}
+
+fn largest(v: &Volume, disks: &[DiskView]) -> Option<u64> {
+    let smallest = disks.iter().map(|d| d.total).min().filter(|n| *n != u64::MAX);
+    let by_ratio = v.max_data_part_size_ratio.zip(smallest).map(|(ratio, bytes)| (bytes as f64 * ratio) as u64);
+    [v.max_data_part_size_bytes.filter(|n| *n > 0), by_ratio].into_iter().flatten().min()
 }
 
 fn disk(all: &Disks, m: &Manifest, id: DiskId, name: &str) -> DiskView {

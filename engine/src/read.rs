@@ -50,6 +50,8 @@ pub struct LivePart {
     pub key: Path,
     /// The disk's name.
     pub disk: Arc<str>,
+    /// Reading it goes over the network.
+    pub remote: bool,
     /// Rows of the file that main's head does not see.
     pub hidden: Option<Arc<RowSet>>,
     /// A staged part's rows all have this sn; the file's `_tp_sn` column says 0.
@@ -152,6 +154,7 @@ impl ReadView {
             key: self.disks.key(meta.stream, meta.id, meta.placement.generation),
             store: disk.store.clone(),
             disk: disk.name.clone(),
+            remote: disk.def.as_ref().is_some_and(|d| d.is_remote()),
             meta: meta.clone(),
             hidden: hidden.map(Arc::new),
             sn_of_record,

@@ -2,7 +2,10 @@
 
 pub mod alter;
 pub mod create_stream;
+pub mod disk;
 pub mod expression;
 pub mod names;
+pub mod policy;
 pub mod rules;
 pub mod settings;
+mod yaml;

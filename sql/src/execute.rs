@@ -9,6 +9,7 @@ mod explain;
 pub(crate) mod ingest;
 mod insert;
 mod optimize;
+mod place;
 mod prepare;
 mod preview;
 pub(crate) mod query;
@@ -62,6 +63,10 @@ pub(crate) async fn run(session: &mut Session, prepared: &Prepared, params: Vec<
         Verb::Preview(p) => preview::run(session, p, &params).await,
         Verb::Optimize(o) => optimize::run(session, o).await,
         Verb::System(s) => system::run(session, s).await,
+        Verb::CreateDisk(c) => place::create_disk(session, c).await,
+        Verb::DropDisk(d) => place::drop_disk(session, d).await,
+        Verb::CreateStoragePolicy(c) => place::create_policy(session, c).await,
+        Verb::DropStoragePolicy(d) => place::drop_policy(session, d).await,
         Verb::CreateDatabase(c) => database::create(session, c).await,
         Verb::DropDatabase(d) => database::drop(session, d).await,
         Verb::UseDatabase(name) => {
@@ -133,8 +138,6 @@ pub(crate) fn outside_blocks(verb: &Verb) -> Option<&'static str> {
 fn not_built(verb: &Verb) -> Error {
     let what = match verb {
         Verb::Delete(_) => "DELETE FROM",
-        Verb::CreateDisk(_) | Verb::DropDisk(_) => "CREATE DISK and DROP DISK",
-        Verb::CreateStoragePolicy(_) | Verb::DropStoragePolicy(_) => "CREATE STORAGE POLICY and DROP STORAGE POLICY",
         Verb::AlterDatabase(_) => "ALTER DATABASE",
         Verb::Call(_) => "CALL",
         Verb::CreateReader(_) | Verb::DropReader(_) => "readers",

@@ -5,7 +5,7 @@
 //! `statement ok`, `statement error <SQLSTATE>[@position] [text that the message contains]`,
 //! `statement notice <SQLSTATE> <text>`, or `query` with the statement on the next lines; a query's rows follow after `----`, one a
 //! line, values separated by `|`, `rowsort` after `query` sorts both. A position is the error's place in the text, counted from 1.
-//! `session <name>` goes on in another session, `restart` reopens the database.
+//! `session <name>` goes on in another session, `restart` reopens the database. `$TMP` is a folder of the script's own.
 
 use async_trait::async_trait;
 use std::fmt;
@@ -22,6 +22,7 @@ macro_rules! each_script {
             defaults,
             definitions,
             column_ttl,
+            disks,
             expiry,
             group_by_ttl,
             hidden_columns,
@@ -30,6 +31,7 @@ macro_rules! each_script {
             modify_column,
             nonsense,
             partitions,
+            policies,
             preview,
             refused,
             savepoints,
@@ -91,6 +93,8 @@ pub trait Runner {
 
 /// Runs a script; panics name the line.
 pub async fn script(name: &str, text: &str, runner: &mut dyn Runner) {
+    let folder = tempfile::tempdir().unwrap();
+    let text = text.replace("$TMP", &folder.path().canonicalize().unwrap().display().to_string());
     let mut session = "main".to_owned();
     let mut lines = text.lines().enumerate().peekable();
     while let Some((at, line)) = lines.next() {

@@ -7,10 +7,10 @@ use super::{
     define::{Existing, check_name, no_disk},
     disk::Disk,
 };
-use crate::{Engine, core::Core, ingest::tail::Tail, nearest::did_you_mean};
+use crate::{Engine, core::Core, ingest::tail::Tail, nearest::did_you_mean, place};
 use ebb_storage::{
     Error, ErrorKind, Result,
-    disk::{StoragePolicy, policy},
+    disk::{StoragePolicy, Volume, policy},
     ids::unique,
     manifest::{Edit, Manifest, StreamState},
     part::key,
@@ -109,6 +109,11 @@ impl Engine {
         all
     }
 
+    /// The largest part that a volume takes; `None` where any will do.
+    pub fn max_part_bytes(&self, volume: &Volume) -> Option<u64> {
+        place::max_part_bytes(&self.core.disks, &self.manifest(), volume)
+    }
+
     /// # Errors
     /// `NotFound`, with the nearest name.
     pub fn policy(&self, name: &str) -> Result<Arc<StoragePolicy>> {
@@ -117,7 +122,8 @@ impl Engine {
     }
 }
 
-pub(crate) fn no_policy(m: &Manifest, name: &str) -> Error {
+/// What to say of a policy that is not there.
+pub fn no_policy(m: &Manifest, name: &str) -> Error {
     let names = m.policies.keys().map(String::as_str).chain([policy::DEFAULT]);
     Error::not_found(format!("storage policy '{name}' does not exist{}", did_you_mean(name, names)))
 }

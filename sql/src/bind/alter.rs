@@ -12,6 +12,7 @@ use datafusion::{
     sql::sqlparser::ast::{self, VisitMut, VisitorMut},
 };
 use ebb_storage::{
+    manifest::Manifest,
     rules::Action,
     stream_def::{ColumnDef, SettingValue, StreamDef},
 };
@@ -22,6 +23,7 @@ pub fn apply(
     old: &StreamDef,
     actions: &[AlterAction],
     compiler: &Compiler,
+    manifest: &Manifest,
     constant: &dyn Fn(&ast::Expr, &ColumnDef) -> Result<Option<String>>,
 ) -> Result<StreamDef> {
     let mut def = old.clone();
@@ -33,7 +35,7 @@ pub fn apply(
                 ttl = None;
                 def.policy.ttl.clear();
             }
-            AlterAction::ModifySetting(list) => settings::set(&mut def, list, false)?,
+            AlterAction::ModifySetting(list) => settings::set(&mut def, list, false, manifest)?,
             AlterAction::ResetSetting(names) => settings::reset(&mut def, names)?,
             AlterAction::AddColumn { if_not_exists: true, column } if def.column(column.name.as_str()).is_some() => {}
             AlterAction::AddColumn { column, .. } => add(&mut def, column, compiler, constant)?,
@@ -58,7 +60,7 @@ pub fn apply(
         }
     }
     if let Some(list) = ttl {
-        def.policy.ttl = rules::bind(list, &def, compiler)?;
+        def.policy.ttl = rules::bind(list, &def, compiler, &*settings::find_policy(manifest, Manifest::policy_name(&def))?)?;
     }
     create_stream::check_defaults(&def, compiler)?;
     Ok(def)

@@ -12,6 +12,7 @@ use ebb_storage::{
     Timestamp,
     column_type::ColumnType,
     ids::{ColumnId, SchemaVersion, StreamId},
+    manifest::Manifest,
     rules::Policy,
     stream_def::{ColumnDef, ColumnDefault, DefaultKind, IndexDef, StreamDef, TP_SN, TP_TIME},
 };
@@ -21,7 +22,7 @@ use std::collections::BTreeMap;
 pub const COLUMNS_MAX: usize = 10_000;
 
 /// `columns`: those written, or those of the query.
-pub fn bind(create: &CreateStream, columns: &[Column], current: &str, compiler: &Compiler) -> Result<StreamDef> {
+pub fn bind(create: &CreateStream, columns: &[Column], current: &str, compiler: &Compiler, manifest: &Manifest) -> Result<StreamDef> {
     let (database, name) = names::split(&create.name, current)?;
     let at = |e: Error| e.at(create.name.position());
     if name.starts_with(names::BRANCH_PREFIX) || name.starts_with("_tp_") {
@@ -84,7 +85,7 @@ pub fn bind(create: &CreateStream, columns: &[Column], current: &str, compiler: 
         let bound = self::index(index, &def, compiler).map_err(|e| e.at(index.name.position))?;
         def.indexes.push(bound);
     }
-    settings::set(&mut def, &create.settings, true)?;
+    settings::set(&mut def, &create.settings, true, manifest)?;
     settings::check_event_time(&def, compiler)?;
     for column in columns {
         if let Some(ttl) = &column.ttl {
@@ -97,7 +98,7 @@ pub fn bind(create: &CreateStream, columns: &[Column], current: &str, compiler: 
         }
         unbuilt.get_or_insert((create.name.position(), "RETENTION"));
     }
-    def.policy.ttl = rules::bind(&create.ttl, &def, compiler)?;
+    def.policy.ttl = rules::bind(&create.ttl, &def, compiler, &*settings::find_policy(manifest, Manifest::policy_name(&def))?)?;
     match unbuilt {
         Some((position, what)) => Err(Error::unsupported(format!("{what}: not built yet")).at(position)),
         None => Ok(def),

@@ -11,15 +11,16 @@ use arrow::{compute::can_cast_types, datatypes::DataType};
 use datafusion::logical_expr::Volatility;
 use ebb_storage::{
     codec::Codec,
-    rules::{self, Destination, DestinationKind},
+    disk::StoragePolicy,
+    rules,
     stream_def::{ColumnTtl, DefaultKind, SettingValue, StreamDef},
 };
 
-/// The whole list.
+/// The whole list; `policy` is the stream's.
 ///
 /// # Errors
 /// The first rule that is not allowed, with the reason.
-pub fn bind(list: &[Rule], def: &StreamDef, compiler: &Compiler) -> Result<Vec<rules::Rule>> {
+pub fn bind(list: &[Rule], def: &StreamDef, compiler: &Compiler, policy: &StoragePolicy) -> Result<Vec<rules::Rule>> {
     let mut bound = Vec::with_capacity(list.len());
     let mut plain_delete = false;
     let mut unbuilt = None;
@@ -50,8 +51,16 @@ pub fn bind(list: &[Rule], def: &StreamDef, compiler: &Compiler) -> Result<Vec<r
                 unbuilt.get_or_insert((rule.position.0, "TTL ... RECOMPRESS"));
             }
             Action::Move(to) => {
-                destination(to).map_err(at)?;
-                unbuilt.get_or_insert((rule.position.0, "TTL ... TO DISK and TO VOLUME"));
+                ebb_engine::disks::destination(to, policy).map_err(|e| at(e.into()))?;
+                let kind = match to.kind {
+                    rules::DestinationKind::Disk => "disk",
+                    rules::DestinationKind::Volume => "volume",
+                };
+                bound.push(rules::Rule {
+                    when: rule.when.text.clone(),
+                    action: rules::Action::Move(to.clone()),
+                    fingerprint: fingerprint(&["move", kind, &to.name, &identity]),
+                });
             }
             Action::GroupBy { keys, set } => {
                 let of_folding = group_by(keys, set, def, compiler).map_err(at)?;
@@ -112,16 +121,6 @@ fn condition(only: &Expression, def: &StreamDef, compiler: &Compiler) -> Result<
         return Err(Error::invalid(message).with_sqlstate(sqlstate::DATATYPE_MISMATCH));
     }
     Ok(bound)
-}
-
-fn destination(to: &Destination) -> Result<()> {
-    if to.if_exists || to.name == "default" {
-        return Ok(());
-    }
-    Err(Error::not_found(match to.kind {
-        DestinationKind::Disk => format!("disk '{}' does not exist: there is 'default'", to.name),
-        DestinationKind::Volume => format!("volume '{}' does not exist in the stream's policy: there is 'default'", to.name),
-    }))
 }
 
 /// Keys are a prefix of the primary key, so that rows to be folded lie together; what is not a key may be an aggregate of the rows.

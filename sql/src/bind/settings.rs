@@ -7,19 +7,22 @@ use crate::{
     statement::{Name, Setting},
 };
 use ebb_engine::settings::{self, Scope};
-use ebb_storage::stream_def::{SettingValue, StreamDef};
+use ebb_storage::{
+    disk::StoragePolicy,
+    manifest::Manifest,
+    stream_def::{SettingValue, StreamDef},
+};
+use std::sync::Arc;
 
-pub fn set(def: &mut StreamDef, given: &[Setting], creating: bool) -> Result<()> {
+pub fn set(def: &mut StreamDef, given: &[Setting], creating: bool, manifest: &Manifest) -> Result<()> {
     for setting in given {
         let known = find(&setting.name)?;
         if known.fixed && !creating {
             return Err(Error::invalid(format!("setting {} is fixed at CREATE", known.name)).at(setting.name.position));
         }
         let value = settings::check(Scope::Stream, known.name, &setting.value).map_err(|e| Error::from(e).at(setting.name.position))?;
-        if known.name == "storage_policy" && value != SettingValue::Text("default".to_owned()) {
-            let message =
-                format!("storage policy {value:?} does not exist: there is 'default'").replace("Text(\"", "'").replace("\")", "'");
-            return Err(Error::not_found(message).at(setting.name.position));
+        if let ("storage_policy", SettingValue::Text(name)) = (known.name, &value) {
+            find_policy(manifest, name).map_err(|e| e.at(setting.name.position))?;
         }
         if value == SettingValue::Text("none".to_owned()) {
             def.settings.remove(known.name);
@@ -28,6 +31,12 @@ pub fn set(def: &mut StreamDef, given: &[Setting], creating: bool) -> Result<()>
         }
     }
     Ok(())
+}
+
+/// # Errors
+/// `NotFound`, with the nearest name.
+pub fn find_policy(manifest: &Manifest, name: &str) -> Result<Arc<StoragePolicy>> {
+    manifest.policy(name).ok_or_else(|| ebb_engine::disks::no_policy(manifest, name).into())
 }
 
 pub fn reset(def: &mut StreamDef, names: &[Name]) -> Result<()> {

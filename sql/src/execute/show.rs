@@ -1,6 +1,6 @@
 //! SHOW and DESCRIBE.
 
-use super::rows;
+use super::{place, rows};
 use crate::{
     Error, Outcome, Result, RowTag, Session,
     bind::names,
@@ -47,26 +47,27 @@ pub(super) async fn run(session: &mut Session, show: &Show) -> Result<Outcome> {
         }
         Show::Databases { like } => manifest.databases.iter().filter(|n| matches(n, like.as_deref())).cloned().map(one).collect(),
         Show::CreateStream(name) => vec![one(format::create_stream(&names::find(&manifest, name, &session.database)?.def))],
-        Show::CreateDisk(name) if name.as_str() == "default" => {
-            return Err(Error::unsupported("the disk 'default' is the data directory: no statement makes it"));
+        Show::CreateDisk(name) => {
+            let def = session.shared.engine.disk_def(name.as_str()).map_err(|e| Error::from(e).at(name.position))?;
+            vec![one(place::show_disk(&def)?)]
         }
-        Show::CreateStoragePolicy(name) if name.as_str() == "default" => {
-            return Err(Error::unsupported("the policy 'default' is part of every Ebb: no statement makes it"));
-        }
-        Show::CreateDisk(name) => return Err(Error::not_found(format!("disk '{}' does not exist: there is 'default'", name.as_str()))),
         Show::CreateStoragePolicy(name) => {
-            return Err(Error::not_found(format!("storage policy '{}' does not exist: there is 'default'", name.as_str())));
+            let policy = session.shared.engine.policy(name.as_str()).map_err(|e| Error::from(e).at(name.position))?;
+            vec![one(place::show_policy(&policy))]
         }
-        Show::Disks => {
-            let dir = session.shared.engine.status().directory;
-            vec![vec![Some("default".into()), Some("local".into()), Some(dir)]]
-        }
-        Show::StoragePolicies => vec![vec![Some("default".into()), Some("default".into()), Some("default".into())]],
+        Show::Disks => session.shared.engine.disks().into_iter().map(|d| vec![Some(d.name), Some(d.kind.into()), Some(d.path)]).collect(),
+        Show::StoragePolicies => policies(session),
         Show::Settings { like } => settings(session, like.as_deref()),
         Show::All => session.variables.all().into_iter().map(|(n, v, d)| vec![Some(n.into()), Some(v), Some(d.into())]).collect(),
         Show::Variable(name) => vec![one(variable(session, name)?)],
     };
     rows::texts(&names(show), &lines, RowTag::Fixed("SHOW"))
+}
+
+fn policies(session: &Session) -> Vec<Vec<Option<String>>> {
+    let all = session.shared.engine.policies();
+    let volumes = all.iter().flat_map(|p| p.volumes.iter().map(move |v| (p, v)));
+    volumes.map(|(p, v)| vec![Some(p.name.clone()), Some(v.name.clone()), Some(v.disks.join(", "))]).collect()
 }
 
 fn variable(session: &Session, name: &str) -> Result<String> {

@@ -48,7 +48,7 @@ pub(super) async fn create(session: &mut Session, create: &CreateStream) -> Resu
         Some((schema, _)) if create.columns.is_empty() => columns_of(schema)?,
         _ => create.columns.clone(),
     };
-    let def = create_stream::bind(create, &columns, &session.database, &session.shared.compiler)?;
+    let def = create_stream::bind(create, &columns, &session.database, &session.shared.compiler, &engine.manifest())?;
     if ["min_rows_for_wide_part", "min_bytes_for_wide_part"].iter().any(|s| def.settings.contains_key(*s)) {
         session.notice(Notice::notice("Ebb has one part format: min_rows_for_wide_part and min_bytes_for_wide_part change nothing"));
     }
@@ -129,7 +129,7 @@ pub(super) async fn alter(session: &mut Session, alter: &AlterStream) -> Result<
     let mut refused = None;
     let changed = engine
         .alter_stream(def.id, |old| {
-            alter::apply(old, &alter.actions, &compiler, &constant).map_err(|e| {
+            alter::apply(old, &alter.actions, &compiler, &engine.manifest(), &constant).map_err(|e| {
                 let told = ebb_storage::Error::new(e.kind(), e.message());
                 refused = Some(e);
                 told

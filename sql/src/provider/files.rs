@@ -30,6 +30,9 @@ use std::{collections::HashMap, fs::File, ops::Range, os::unix::fs::FileExt, syn
 /// Footers kept; beyond it the cache starts anew.
 const FOOTERS_MAX: usize = 8192;
 
+/// Read at once from the end of a remote file: footer and page index, for all but the largest.
+const REMOTE_FOOTER_BYTES: usize = 128 << 10;
+
 /// A name that DataFusion wants; parts bring their own store.
 pub(crate) fn store_url() -> ObjectStoreUrl {
     ObjectStoreUrl::parse("ebb://parts/").expect("a constant that parses")
@@ -45,6 +48,8 @@ pub(super) struct PartFile {
     checksum: u64,
     /// As people know it.
     name: Arc<str>,
+    /// Each read is a request: few and large ones.
+    remote: bool,
     /// The plan outlives the view it was made of; the file must be there when its turn comes.
     _hold: Hold,
 }
@@ -59,8 +64,20 @@ impl PartFile {
             bytes: placement.bytes,
             checksum: placement.checksum,
             name: part.meta.name.as_str().into(),
+            remote: part.remote,
             _hold: part.hold.clone(),
         }
+    }
+}
+
+impl PartFile {
+    /// Why it could not be read. A file that is not there is damage: a disk that is away says so itself.
+    fn failed(&self, e: object_store::Error) -> ParquetError {
+        let e = ebb_storage::Error::from(e);
+        ParquetError::External(Box::new(match e.kind() {
+            crate::ErrorKind::NotFound => ebb_storage::Error::corrupt(format!("part {} is damaged: {e}", self.name)),
+            _ => e.context(format_args!("part {}", self.name)),
+        }))
     }
 }
 
@@ -81,7 +98,8 @@ impl ParquetFileReaderFactory for FileCache {
     ) -> Result<Box<dyn AsyncFileReader + Send>> {
         let part = file.extension::<PartFile>().cloned();
         let part = part.ok_or_else(|| datafusion::error::DataFusionError::Internal("a file that is no part".to_owned()))?;
-        Ok(Box::new(Reader { part, cache: self.clone(), source: Source::Unknown }))
+        let source = if part.remote { Source::Remote } else { Source::Unknown };
+        Ok(Box::new(Reader { part, cache: self.clone(), source }))
     }
 }
 
@@ -104,14 +122,14 @@ impl Reader {
     async fn read(&mut self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, ParquetError> {
         if matches!(self.source, Source::Unknown) {
             let options = GetOptions::new().with_range(Some(0..1));
-            let found = self.part.store.get_opts(&self.part.key, options).await.map_err(of_store)?;
+            let found = self.part.store.get_opts(&self.part.key, options).await.map_err(|e| self.part.failed(e))?;
             self.source = match found.payload {
                 GetResultPayload::File(file, _) => Source::Local(Arc::new(file)),
                 GetResultPayload::Stream(_) => Source::Remote,
             };
         }
         let Source::Local(file) = &self.source else {
-            return self.part.store.get_ranges(&self.part.key, ranges).await.map_err(of_store);
+            return self.part.store.get_ranges(&self.part.key, ranges).await.map_err(|e| self.part.failed(e));
         };
         let read = |range: &Range<u64>| {
             let length = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);
@@ -119,7 +137,7 @@ impl Reader {
                 return Err(ParquetError::EOF(format!("bytes {}..{} of {}", range.start, range.end, self.part.key)));
             }
             let mut bytes = vec![0; length];
-            file.read_exact_at(&mut bytes, range.start).map_err(|e| of_store(io_error(&self.part.key, e)))?;
+            file.read_exact_at(&mut bytes, range.start).map_err(|e| self.part.failed(io_error(&self.part.key, e)))?;
             Ok(Bytes::from(bytes))
         };
         ranges.iter().map(read).collect()
@@ -128,10 +146,6 @@ impl Reader {
 
 fn io_error(key: &Path, e: std::io::Error) -> object_store::Error {
     object_store::Error::Generic { store: "local", source: format!("{key}: {e}").into() }
-}
-
-fn of_store(e: object_store::Error) -> ParquetError {
-    ParquetError::External(Box::new(ebb_storage::Error::from(e)))
 }
 
 impl AsyncFileReader for Reader {
@@ -149,7 +163,8 @@ impl AsyncFileReader for Reader {
                 return Ok(known.clone());
             }
             let bytes = self.part.bytes;
-            let mut reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Optional);
+            let ahead = self.part.remote.then_some(REMOTE_FOOTER_BYTES);
+            let mut reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Optional).with_prefetch_hint(ahead);
             reader.try_load(&mut *self, bytes).await?;
             let footer = Arc::new(reader.finish()?);
             let mut footers = self.cache.footers.lock();
@@ -196,9 +211,9 @@ fn parts_of(plan: &Arc<dyn ExecutionPlan>, found: &mut Vec<PartFile>) {
 }
 
 async fn named(parts: &[PartFile], e: DataFusionError) -> DataFusionError {
-    use crate::ErrorKind::{Corrupt, Internal, NotFound, Unavailable};
+    use crate::ErrorKind::{Corrupt, Internal, NotFound};
     let said = crate::Error::from(DataFusionError::Shared(Arc::new(e)));
-    let damage = matches!(said.kind(), Corrupt | Internal | NotFound | Unavailable) && said.sqlstate() != crate::sqlstate::QUERY_CANCELED;
+    let damage = matches!(said.kind(), Corrupt | Internal) && said.sqlstate() != crate::sqlstate::QUERY_CANCELED;
     for part in parts.iter().filter(|_| damage) {
         if let Err(found) = store::verify(&part.store, &part.key, part.bytes, part.checksum).await
             && matches!(found.kind(), Corrupt | NotFound)

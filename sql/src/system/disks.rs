@@ -1,11 +1,10 @@
-//! `system.disks`: where parts can lie, and how much room is there.
+//! `system.disks`: where parts can lie, and how much room is there. No column shows how to get in.
 
 use super::sheet::{self, Column, Type::*};
 use crate::{Result, database::Shared, provider::Cut};
 use arrow::{array::RecordBatch, datatypes::SchemaRef};
-use ebb_storage::disk::{Space, space::Source};
 
-const COLUMNS: [Column; 7] = [
+const COLUMNS: [Column; 9] = [
     ("name", Text),
     ("type", Text),
     ("path", Text),
@@ -13,6 +12,8 @@ const COLUMNS: [Column; 7] = [
     ("free_space", Int),
     ("unreserved_space", Int),
     ("max_usage_pct", Int),
+    ("available", Flag),
+    ("error", Text),
 ];
 
 pub(super) fn schema() -> SchemaRef {
@@ -20,17 +21,18 @@ pub(super) fn schema() -> SchemaRef {
 }
 
 pub(super) fn rows(shared: &Shared, _: &Cut) -> Result<RecordBatch> {
-    let directory = super::parts::directory(shared);
-    let space = Space::new(super::parts::DEFAULT, Source::FileSystem(directory.clone()), 100);
-    let (total, free) = space.total_and_free()?;
-    let row = [
-        super::parts::DEFAULT.into(),
-        "local".into(),
-        directory.display().to_string().into(),
-        total.into(),
-        free.into(),
-        free.into(),
-        100_u64.into(),
-    ];
-    sheet::batch(&COLUMNS, &[row])
+    let disks = shared.engine.disks().into_iter().map(|d| {
+        [
+            d.name.into(),
+            d.kind.into(),
+            d.path.into(),
+            d.total.into(),
+            d.free.into(),
+            d.unreserved.into(),
+            u64::from(d.max_usage_pct).into(),
+            d.unavailable.is_none().into(),
+            d.unavailable.into(),
+        ]
+    });
+    sheet::batch(&COLUMNS, &disks.collect::<Vec<_>>())
 }

@@ -6,18 +6,14 @@ use arrow::{array::RecordBatch, datatypes::SchemaRef};
 use ebb_engine::{ErrorKind, Explained, StreamView};
 use ebb_storage::{
     Timestamp,
-    ids::{BranchId, DiskId},
+    ids::BranchId,
     manifest::state::StreamState,
     part::{PartMeta, meta::RowsAt},
 };
 use std::{
     collections::{HashMap, HashSet},
-    path::{Path, PathBuf},
     sync::Arc,
 };
-
-/// The disk that is the data directory, its volume and its policy.
-pub(super) const DEFAULT: &str = "default";
 
 const COLUMNS: [Column; 34] = [
     ("database", Text),
@@ -62,7 +58,6 @@ pub(super) fn schema() -> SchemaRef {
 
 pub(super) fn rows(shared: &Shared, cut: &Cut) -> Result<RecordBatch> {
     let mut rows = Vec::new();
-    let directory = directory(shared);
     for view in cut.view.streams().filter_map(|s| cut.view.stream(s.def.id)) {
         let explained = match shared.engine.explain_lifecycle(view.def.id, cut.now) {
             // Dropped since the cut was made.
@@ -72,7 +67,7 @@ pub(super) fn rows(shared: &Shared, cut: &Cut) -> Result<RecordBatch> {
         let next = most_urgent(explained);
         for meta in active(&view) {
             let fate = next.get(&meta.name);
-            rows.push(row(shared, &directory, Some(&view.state), &meta, None, fate));
+            rows.push(row(shared, Some(&view.state), &meta, None, fate));
         }
     }
     for grave in cut.view.manifest().graveyard.values() {
@@ -80,14 +75,9 @@ pub(super) fn rows(shared: &Shared, cut: &Cut) -> Result<RecordBatch> {
         if state.is_some_and(|s| s.def.is_internal()) {
             continue;
         }
-        rows.push(row(shared, &directory, state.map(|s| &**s), &grave.part, Some(grave.removed_at), None));
+        rows.push(row(shared, state.map(|s| &**s), &grave.part, Some(grave.removed_at), None));
     }
     sheet::batch(&COLUMNS, &rows)
-}
-
-pub(super) fn directory(shared: &Shared) -> PathBuf {
-    let dir = PathBuf::from(shared.engine.status().directory);
-    std::path::absolute(&dir).unwrap_or(dir)
 }
 
 /// Listed parts, and those that records of the tail name.
@@ -132,7 +122,6 @@ fn due(state: Option<&StreamState>, meta: &PartMeta) -> [Cell; 4] {
 
 fn row(
     shared: &Shared,
-    directory: &Path,
     state: Option<&StreamState>,
     meta: &PartMeta,
     removed_at: Option<Timestamp>,
@@ -155,8 +144,8 @@ fn row(
         meta.placement.bytes.into(),
         meta.uncompressed_bytes.into(),
         place.disk.as_ref().into(),
-        (meta.placement.disk == DiskId::DEFAULT).then_some(DEFAULT).into(),
-        directory.join(place.key.as_ref()).display().to_string().into(),
+        place.volume.into(),
+        place.address.into(),
         meta.placement.codec.to_string().into(),
         "Wide".into(),
         u64::from(meta.level).into(),

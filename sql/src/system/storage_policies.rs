@@ -3,6 +3,7 @@
 use super::sheet::{self, Cell, Column, Type::*};
 use crate::{Result, database::Shared, provider::Cut};
 use arrow::{array::RecordBatch, datatypes::SchemaRef};
+use ebb_storage::disk::LoadBalancing;
 
 const COLUMNS: [Column; 9] = [
     ("policy_name", Text),
@@ -20,18 +21,27 @@ pub(super) fn schema() -> SchemaRef {
     sheet::schema(&COLUMNS)
 }
 
-pub(super) fn rows(_: &Shared, _: &Cut) -> Result<RecordBatch> {
-    // The one policy there is: one volume, one disk, no limit (0).
-    let row = [
-        super::parts::DEFAULT.into(),
-        super::parts::DEFAULT.into(),
-        1_u64.into(),
-        super::parts::DEFAULT.into(),
-        0_u64.into(),
-        "round_robin".into(),
-        true.into(),
-        false.into(),
-        Cell::Float(0.1),
-    ];
-    sheet::batch(&COLUMNS, &[row])
+pub(super) fn rows(shared: &Shared, _: &Cut) -> Result<RecordBatch> {
+    let mut rows = Vec::new();
+    for policy in shared.engine.policies() {
+        for (i, v) in policy.volumes.iter().enumerate() {
+            rows.push([
+                policy.name.as_str().into(),
+                v.name.as_str().into(),
+                (i + 1).into(),
+                v.disks.join(", ").into(),
+                // 0 is no limit; one by ratio follows the size of the smallest disk.
+                shared.engine.max_part_bytes(v).unwrap_or(0).into(),
+                match v.load_balancing {
+                    LoadBalancing::RoundRobin => "round_robin",
+                    LoadBalancing::LeastUsed => "least_used",
+                }
+                .into(),
+                v.perform_ttl_move_on_insert.into(),
+                v.prefer_not_to_merge.into(),
+                Cell::Float(policy.move_factor),
+            ]);
+        }
+    }
+    sheet::batch(&COLUMNS, &rows)
 }

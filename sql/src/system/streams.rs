@@ -4,7 +4,7 @@ use super::sheet::{self, Cell, Column, Type::*};
 use crate::{Result, database::Shared, provider::Cut};
 use arrow::{array::RecordBatch, datatypes::SchemaRef};
 use ebb_engine::StreamView;
-use ebb_storage::{Timestamp, ids::Sn, stream_def::SettingValue};
+use ebb_storage::{Timestamp, ids::Sn, manifest::Manifest};
 
 const COLUMNS: [Column; 15] = [
     ("database", Text),
@@ -38,10 +38,7 @@ fn row(view: &StreamView) -> [Cell; COLUMNS.len()] {
     let def = &view.def;
     let seen: u64 = view.parts.iter().map(|p| p.meta.rows - p.hidden.as_ref().map_or(0, |h| h.len()).min(p.meta.rows)).sum();
     let tail: u64 = view.tail.iter().map(|t| t.rows.num_rows() as u64).sum();
-    let policy = match def.settings.get("storage_policy") {
-        Some(SettingValue::Text(name)) => name.as_str(),
-        _ => super::parts::DEFAULT,
-    };
+    let policy = Manifest::policy_name(def);
     let from = view.state.history_from();
     [
         def.database.as_str().into(),

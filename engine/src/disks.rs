@@ -18,6 +18,6 @@ pub use link::Lease;
 pub use table::Disks;
 
 pub(crate) use link::Opening;
-pub use policies::{destination, no_policy};
 pub(crate) use policies::{checked_destinations, kept_volumes};
+pub use policies::{destination, no_policy};
 pub(crate) use watch::spawn;

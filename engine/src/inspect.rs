@@ -86,9 +86,17 @@ pub async fn check(dir: &Path) -> Result<Report> {
         }
     };
     let disk: Arc<dyn ObjectStore> = Arc::new(DurableFs::open(dir)?);
-    verify_parts(&mut report, &live, &disk, &database).await;
-    for orphan in sweep::orphans(&database, &manifest, DiskId::DEFAULT, &disk, |s, p| live.stages(s, p)).await? {
-        report.garbage.push(format!("{} ({} bytes): no part has it", orphan.path, orphan.bytes));
+    look_at_disk(&mut report, &live, (DiskId::DEFAULT, &disk), &database).await?;
+    for def in manifest.disks.values() {
+        let looked = match AnyDisk::open(def.as_ref().clone(), &database).await {
+            Ok(disk) => look_at_disk(&mut report, &live, (def.id, &disk.store), &database).await,
+            Err(e) => Err(e),
+        };
+        if let Err(e) = looked {
+            let unseen = parts_of(&live, def.id).count();
+            report.parts += unseen;
+            report.damage.push(format!("{e}: the {unseen} parts on it could not be looked at"));
+        }
     }
     removed(&mut report, &manifest, &database);
     if refused {
@@ -123,12 +131,27 @@ fn look_at_log(report: &mut Report, log: &dyn LogDir, database: &DatabaseId, app
     Ok(())
 }
 
-/// Checksum and footer of every part that the manifest or the log names.
-async fn verify_parts(report: &mut Report, live: &Live, disk: &Arc<dyn ObjectStore>, database: &DatabaseId) {
+/// # Errors
+/// What the disk says when it is listed; nothing of it was counted then.
+async fn look_at_disk(report: &mut Report, live: &Live, (id, disk): (DiskId, &Arc<dyn ObjectStore>), database: &DatabaseId) -> Result<()> {
+    for orphan in sweep::orphans(database, &live.manifest, id, disk, |s, p| live.stages(s, p)).await? {
+        report.garbage.push(format!("{} ({} bytes): no part has it", orphan.path, orphan.bytes));
+    }
+    verify_parts(report, live, (id, disk), database).await;
+    Ok(())
+}
+
+/// Parts on a disk that the manifest or the log names.
+fn parts_of(live: &Live, disk: DiskId) -> impl Iterator<Item = Arc<PartMeta>> {
     let listed = live.manifest.streams().flat_map(|s| s.parts.values().cloned());
     let staged = live.tails().flat_map(|(_, t)| t.staged().iter().flat_map(|(_, parts)| parts.iter().cloned()));
-    let all: Vec<Arc<PartMeta>> = listed.chain(staged).filter(|p| p.placement.disk == DiskId::DEFAULT).collect();
-    report.parts = all.len();
+    listed.chain(staged).filter(move |p| p.placement.disk == disk)
+}
+
+/// Checksum and footer of every part on a disk.
+async fn verify_parts(report: &mut Report, live: &Live, (id, disk): (DiskId, &Arc<dyn ObjectStore>), database: &DatabaseId) {
+    let all: Vec<Arc<PartMeta>> = parts_of(live, id).collect();
+    report.parts += all.len();
     for part in all {
         let key = key::part(database, part.stream, part.id, part.placement.generation);
         match PartReader::open_verified(disk, &key, &part).await {

@@ -35,6 +35,7 @@ use object_store::ObjectStore;
 use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, HashMap},
+    os::unix::fs::PermissionsExt,
     path::PathBuf,
     sync::{Arc, atomic::AtomicU32},
 };
@@ -70,6 +71,8 @@ impl Places {
         let data = DataDir::open(dir, RESERVE_BYTES)?;
         preview::sweep(data.root());
         let meta = DurableFs::create(&data.meta())?;
+        // The manifest keeps the secrets of disks. Where it is not ours to say who reads it, it stays as it is.
+        let _ = std::fs::set_permissions(data.meta(), std::fs::Permissions::from_mode(0o700));
         let root = DurableFs::open(data.root())?;
         for (fs, prefix) in [(&meta, object_store::path::Path::default()), (&root, data.database().0.as_str().into())] {
             fs.sweep_staged(&prefix)?;
@@ -278,7 +281,7 @@ async fn sweep_orphans(core: &Core) -> Result<()> {
             for orphan in sweep::orphans(database, &live.manifest, disk.id, &disk.store, |s, p| live.stages(s, p)).await? {
                 sweep::delete(&disk.store, &orphan.path).await?;
             }
-            sweep::delete_probes(database, &disk.store).await
+            disk.tidy(&core.disks.opening).await
         };
         match swept.await {
             Ok(()) => disk.set_swept(),

@@ -1,5 +1,5 @@
 //! The PostgreSQL wire as clients see it: a server in this process over a simulated clock, spoken to by tokio-postgres, psql and
-//! Python's drivers. No test waits for time to pass.
+//! Python's drivers; with disks on an S3 server, too. No test waits for time to pass.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -7,7 +7,9 @@ mod catalogue;
 mod clients;
 mod copy;
 mod protocol;
+mod python;
 mod raw;
+mod s3;
 #[path = "../it/script.rs"]
 mod script;
 mod scripts;
@@ -62,6 +64,10 @@ impl Running {
         self.stop.cancel();
         (&mut self.served).await.unwrap().unwrap();
         (self.address, self.stop, self.served) = Self::serve(self.dir.path(), &self.clock).await;
+    }
+
+    pub fn data(&self) -> std::path::PathBuf {
+        self.dir.path().join("data")
     }
 
     pub fn config(&self) -> String {

@@ -157,6 +157,11 @@ impl Engine {
         Ok(())
     }
 
+    /// Looks whether they are there, all of them.
+    pub async fn check_disks(&self) {
+        self.core.disks.look(|_| true).await;
+    }
+
     /// All of them, the data directory first.
     pub fn disks(&self) -> Vec<DiskInfo> {
         self.core.disks.all().iter().map(Disk::info).collect()

@@ -4,8 +4,9 @@ use super::link::{Lease, Link, Opening};
 use crate::disks::store::Watched;
 use ebb_storage::{
     Error, Result,
-    disk::{Connect, DiskDef, Reservation, Space},
+    disk::{Connect, DiskDef, Reservation, Space, epoch},
     ids::DiskId,
+    vacuum::sweep,
 };
 use object_store::ObjectStore;
 use std::sync::Arc;
@@ -79,6 +80,15 @@ impl Disk {
     /// What is known to be wrong with it.
     pub fn away(&self) -> Option<Error> {
         self.link.as_ref()?.away()
+    }
+
+    /// Deletes what earlier openings left beside the parts: their numbers, and objects that showed whether the disk can be written.
+    pub(crate) async fn tidy(&self, opening: &Opening) -> Result<()> {
+        sweep::delete_probes(&opening.database, &self.store).await?;
+        match self.def.as_ref().is_some_and(|d| d.is_remote()) {
+            true => epoch::forget_older(&self.store, &opening.database, opening.epoch).await,
+            false => Ok(()),
+        }
     }
 
     /// What a crash left there was not swept yet.

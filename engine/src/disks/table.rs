@@ -5,12 +5,14 @@ use super::{
     link::{Link, Opening},
     store::Watched,
 };
+use crate::limits;
 use ebb_storage::{
     Error, Result,
     disk::{Connect, DiskDef, DiskKind, Space},
     ids::{DatabaseId, DiskId, Generation, PartId, StreamId},
     part::key,
 };
+use futures::StreamExt;
 use object_store::{ObjectStore, path::Path};
 use parking_lot::RwLock;
 use std::sync::Arc;
@@ -76,13 +78,16 @@ impl Disks {
         *disks = disks.iter().filter(|d| d.id != id).cloned().collect();
     }
 
+    /// Looks at those that `which` says; true where one is there.
+    pub(super) async fn look(&self, which: impl Fn(&Disk) -> bool) -> bool {
+        let chosen: Vec<Disk> = self.all().iter().filter(|d| which(d)).cloned().collect();
+        let looks = futures::stream::iter(chosen).map(|disk| async move { disk.check().await.is_ok() });
+        looks.buffer_unordered(limits::DISKS_AT_ONCE).fold(false, |any, there| std::future::ready(any || there)).await
+    }
+
     /// Looks whether disks that were away are back; true where one is.
     pub async fn look_for_the_lost(&self) -> bool {
-        let mut back = false;
-        for disk in self.all().iter().filter(|d| d.away().is_some()) {
-            back |= disk.check().await.is_ok();
-        }
-        back
+        self.look(|disk| disk.away().is_some()).await
     }
 
     /// Counts an object that was placed on a disk.

@@ -49,7 +49,7 @@ async fn sweep_running(core: &Core, disk: &Disk) -> Result<()> {
     for orphan in sweep::unnamed(candidates, database, &live.manifest, disk.id, |s, p| live.stages(s, p)) {
         sweep::delete(&disk.store, &orphan.path).await?;
     }
-    sweep::delete_probes(database, &disk.store).await?;
+    disk.tidy(&core.disks.opening).await?;
     disk.set_swept();
     Ok(())
 }

@@ -8,16 +8,8 @@ use ebb_engine::NewDisk;
 use ebb_storage::disk::{DiskKind, Secret, s3::Endpoint};
 
 const LOCAL: [&str; 4] = ["type", "path", "capacity_bytes", "max_usage_pct"];
-const S3: [&str; 8] = [
-    "type",
-    "endpoint",
-    "region",
-    "access_key_id",
-    "secret_access_key",
-    "use_environment_credentials",
-    "capacity_bytes",
-    "max_usage_pct",
-];
+const S3: [&str; 8] =
+    ["type", "endpoint", "region", "access_key_id", "secret_access_key", "use_environment_credentials", "capacity_bytes", "max_usage_pct"];
 
 /// # Errors
 /// `Invalid` for an option that is unknown, missing or of the wrong type.

@@ -5,10 +5,7 @@ use super::{
     yaml::{self, Node, Value, error, scalar},
 };
 use crate::{Error, Result, nearest};
-use ebb_storage::disk::{
-    LoadBalancing, StoragePolicy, Volume,
-    policy::MOVE_FACTOR,
-};
+use ebb_storage::disk::{LoadBalancing, StoragePolicy, Volume, policy::MOVE_FACTOR};
 use std::fmt::Write;
 
 const POLICY_KEYS: [&str; 2] = ["volumes", "move_factor"];

@@ -55,7 +55,10 @@ pub(super) async fn run(session: &mut Session, show: &Show) -> Result<Outcome> {
             let policy = session.shared.engine.policy(name.as_str()).map_err(|e| Error::from(e).at(name.position))?;
             vec![one(place::show_policy(&policy))]
         }
-        Show::Disks => session.shared.engine.disks().into_iter().map(|d| vec![Some(d.name), Some(d.kind.into()), Some(d.path)]).collect(),
+        Show::Disks => {
+            session.shared.engine.check_disks().await;
+            session.shared.engine.disks().into_iter().map(|d| vec![Some(d.name), Some(d.kind.into()), Some(d.path)]).collect()
+        }
         Show::StoragePolicies => policies(session),
         Show::Settings { like } => settings(session, like.as_deref()),
         Show::All => session.variables.all().into_iter().map(|(n, v, d)| vec![Some(n.into()), Some(v), Some(d.into())]).collect(),

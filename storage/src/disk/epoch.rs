@@ -39,11 +39,27 @@ pub async fn begin(store: &Arc<dyn ObjectStore>, database: &DatabaseId, epoch: E
 pub async fn is_newest(store: &Arc<dyn ObjectStore>, database: &DatabaseId, epoch: Epoch) -> Result<()> {
     let folder = Path::from(format!("{database}/epoch"));
     let above = store.list_with_offset(Some(&folder), &key(database, epoch)).try_next().await?;
-    let number = |p: &Path| p.filename().and_then(|n| n.parse().ok()).map(Epoch);
     match above.and_then(|o| number(&o.location)) {
         Some(newer) if newer > epoch => Err(taken(newer)),
         _ => Ok(()),
     }
+}
+
+/// Deletes the numbers of earlier openings: who finds a higher one than its own need not know them.
+pub async fn forget_older(store: &Arc<dyn ObjectStore>, database: &DatabaseId, epoch: Epoch) -> Result<()> {
+    let folder = Path::from(format!("{database}/epoch"));
+    let all: Vec<_> = store.list(Some(&folder)).try_collect().await?;
+    for old in all.into_iter().filter(|o| number(&o.location).is_some_and(|n| n < epoch)) {
+        match store.delete(&old.location).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Ok(())
+}
+
+fn number(path: &Path) -> Option<Epoch> {
+    path.filename().and_then(|n| n.parse().ok()).map(Epoch)
 }
 
 fn taken(epoch: Epoch) -> Error {

@@ -108,7 +108,7 @@ fn fresh(v: i64) -> Vec<arrow::array::RecordBatch> {
 }
 
 fn old(v: i64) -> Vec<arrow::array::RecordBatch> {
-    vec![rows(&[("a", START.0 - 20 * DAY + v, v)])]
+    vec![rows(&[("a", START.0 - 40 * DAY + v, v)])]
 }
 
 async fn staged(e: &Engine, s: StreamId, of: Vec<arrow::array::RecordBatch>) -> Result<()> {
@@ -308,7 +308,7 @@ async fn disks_of_a_volume_take_turns_or_the_emptiest_is_taken() {
 #[tokio::test]
 async fn a_disk_goes_away_and_comes_back() {
     for kind in ["local", "remote"] {
-        let new = |name: &str| if kind == "local" { local(name, None) } else { remote(name) };
+        let new = |name: &str| if kind == "local" { local(name, Some(1 << 30)) } else { remote(name) };
         let lab = Lab::default();
         let e = lab.open().await.unwrap();
         e.create_disk(new("cold"), Existing::Refuse).await.unwrap();
@@ -371,7 +371,7 @@ async fn a_disk_goes_away_and_comes_back() {
 async fn a_place_without_its_marker_is_left_alone() {
     let lab = Lab::default();
     let e = lab.open().await.unwrap();
-    e.create_disk(local("cold", None), Existing::Refuse).await.unwrap();
+    e.create_disk(local("cold", Some(1 << 30)), Existing::Refuse).await.unwrap();
     e.set_policy(policy("p", &[&["cold"], &["default"]]), Existing::Refuse).await.unwrap();
     let s = e.create_stream(on_policy("p", vec![]), false).await.unwrap();
     staged(&e, s, fresh(1)).await.unwrap();
@@ -451,7 +451,7 @@ async fn step(e: &Engine, n: usize) -> Result<()> {
         0 => e.create_disk(remote("cold"), Existing::Refuse).await?,
         1 => e.set_policy(policy("p", &[&["default"], &["cold"]]), Existing::Refuse).await?,
         2 => _ = e.create_stream(on_policy("p", vec![to_volume("ts + 10 days", "cold")]), false).await?,
-        3 => staged(e, id(), vec![rows(&[("a", START.0 - 20 * DAY, 1), ("b", START.0 - 20 * DAY, 2)])]).await?,
+        3 => staged(e, id(), vec![rows(&[("a", START.0 - 40 * DAY, 1), ("b", START.0 - 40 * DAY, 2)])]).await?,
         4 => {
             e.insert(id(), fresh(3), v1()).await?;
             e.flush(None).await?;

@@ -30,7 +30,7 @@ pub(super) async fn run(session: &mut Session, preview: &Preview, params: &[Scal
     let trial = match &preview.of {
         Previewed::Alter(of) => {
             // Rules name no constant that would have to be computed.
-            let new = alter::apply(&def, &of.actions, &session.shared.compiler, &|_, _| Ok(None))?;
+            let new = alter::apply(&def, &of.actions, &session.shared.compiler, &engine.manifest(), &|_, _| Ok(None))?;
             Trial::Rules(Box::new(new))
         }
         Previewed::Optimize(of) if of.deduplicate.is_some() => {

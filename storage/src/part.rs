@@ -2,7 +2,7 @@
 //!
 //! `meta` is what the manifest knows of a part, `key` builds object keys (nobody else does), `row_set` are sets of rows inside one.
 //! `sort` orders rows before they are written, `encoding` chooses how columns are encoded, `encode` writes a file, `store` makes it
-//! durable, `reader` reads it back, `copy` brings it to another store, `recode` gives its pages another codec (`compress`), `coded` as it is coded (`dictionary` does that for one column), `merge` brings sorted parts together.
+//! durable, `reader` reads it back (`remote` where there is no file), `copy` brings it to another store, `recode` gives its pages another codec (`compress`), `coded` as it is coded (`dictionary` does that for one column), `merge` brings sorted parts together.
 
 mod coded;
 mod compress;
@@ -15,6 +15,7 @@ pub mod merge;
 pub mod meta;
 pub mod reader;
 mod recode;
+mod remote;
 pub mod row_map;
 pub mod row_set;
 pub mod sort;

@@ -6,7 +6,7 @@ use crate::{
     Result,
     part::{
         dictionary::read::{self, Rows},
-        reader::{PartReader, PartRows, ReadOptions, guarded},
+        reader::{PartReader, PartRows, ReadOptions},
     },
 };
 use arrow::{
@@ -45,7 +45,7 @@ impl CodedRows {
             let chunk = chunks.columns().get(leaf).filter(|c| read::is_coded(c, field.data_type()));
             match chunk {
                 Some(chunk) => {
-                    let values = guarded(reader.key(), || Rows::open(reader.source(), chunk, field.data_type(), rows))?;
+                    let values = reader.guarded(|| Rows::open(reader.source(), chunk, field.data_type(), rows))?;
                     let t = DataType::Dictionary(Box::new(DataType::Int32), Box::new(field.data_type().clone()));
                     fields.push(Arc::new(Field::clone(field).with_data_type(t)));
                     coded.push(Some(values));
@@ -82,7 +82,7 @@ impl CodedRows {
                 let mut columns: Vec<ArrayRef> = Vec::with_capacity(group.coded.len());
                 for column in &mut group.coded {
                     columns.extend(match column {
-                        Some(rows) => Some(guarded(self.reader.key(), || rows.read(n))?),
+                        Some(rows) => Some(self.reader.guarded(|| rows.read(n))?),
                         None => others.next(),
                     });
                 }

@@ -6,7 +6,7 @@
 use crate::{
     Error, Result,
     ids::ColumnId,
-    part::{PartMeta, encode::field_id, row_set::RowSet, store},
+    part::{PartMeta, encode::field_id, remote::Remote, row_set::RowSet, store},
 };
 use arrow::{
     datatypes::{DataType, Field, Schema, SchemaRef},
@@ -35,6 +35,10 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
+use tokio::runtime::Handle;
+
+/// Objects of other stores up to this size are fetched whole, by one request.
+pub(super) const WHOLE_BYTES: u64 = 8 << 20;
 
 /// How texts are handed out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,10 +74,11 @@ pub struct PartReader {
     metadata: ArrowReaderMetadata,
 }
 
-/// A local file is read in place, anything else is fetched whole.
+/// A local file is read in place, a large object of another store by ranges.
 #[derive(Clone)]
 pub(super) enum Source {
     File(Arc<File>, u64),
+    Remote(Arc<Remote>),
     Bytes(Bytes),
 }
 
@@ -94,11 +99,16 @@ impl PartReader {
         let found = store.get(key).await.map_err(|e| Error::from(e).context(key))?;
         let source = match found.payload {
             GetResultPayload::File(file, _) => Source::File(Arc::new(file), found.meta.size),
-            GetResultPayload::Stream(_) => Source::Bytes(found.bytes().await?),
+            GetResultPayload::Stream(_) if found.meta.size <= WHOLE_BYTES => Source::Bytes(found.bytes().await?),
+            GetResultPayload::Stream(_) => {
+                let size = found.meta.size;
+                Source::Remote(Arc::new(Remote::new(store.clone(), key.clone(), size, Handle::current())))
+            }
         };
         let (k, s) = (key.clone(), source.clone());
         let load = move || {
-            guarded(&k, || ArrowReaderMetadata::load(&s, ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional)))
+            let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
+            guarded(&k, || ArrowReaderMetadata::load(&s, options)).map_err(|e| s.blame(&k, e))
         };
         let metadata = tokio::task::spawn_blocking(load).await.map_err(|e| Error::internal(e.to_string()))??;
         Ok(Self { key: key.clone(), source, metadata })
@@ -130,6 +140,10 @@ impl PartReader {
     pub(super) fn key(&self) -> &Path {
         &self.key
     }
+    /// Runs a decoder over the part's bytes.
+    pub(super) fn guarded<T>(&self, f: impl FnOnce() -> ParquetResult<T>) -> Result<T> {
+        guarded(&self.key, f).map_err(|e| self.source.blame(&self.key, e))
+    }
     pub(super) fn source(&self) -> &Source {
         &self.source
     }
@@ -137,7 +151,7 @@ impl PartReader {
     /// The bloom filter of a leaf column, if it has one.
     pub(super) fn bloom_filter(&self, row_group: usize, leaf: usize) -> Result<Option<Sbbf>> {
         let column = self.metadata().row_group(row_group).column(leaf);
-        guarded(&self.key, || Sbbf::read_from_column_chunk(column, &self.source))
+        self.guarded(|| Sbbf::read_from_column_chunk(column, &self.source))
     }
 
     /// The rows asked for, in file order, columns in file order.
@@ -161,7 +175,7 @@ impl PartReader {
             Texts::Dictionaries => {
                 let schema = with_dictionaries(self.schema());
                 let with = ArrowReaderOptions::new().with_schema(schema);
-                guarded(&self.key, || ArrowReaderMetadata::try_new(self.metadata.metadata().clone(), with))?
+                self.guarded(|| ArrowReaderMetadata::try_new(self.metadata.metadata().clone(), with))?
             }
         };
         let mut builder = ParquetRecordBatchReaderBuilder::new_with_metadata(self.source.clone(), hint).with_batch_size(options.batch_rows);
@@ -172,8 +186,8 @@ impl PartReader {
         if let Some(hidden) = options.hidden.as_ref().filter(|h| !h.is_empty()) {
             builder = builder.with_row_selection(self.selection(&groups, hidden));
         }
-        let rows = guarded(&self.key, || builder.with_row_groups(groups).build())?;
-        Ok(PartRows { key: self.key.clone(), rows, failed: false })
+        let rows = self.guarded(|| builder.with_row_groups(groups).build())?;
+        Ok(PartRows { key: self.key.clone(), source: self.source.clone(), rows, failed: false })
     }
 
     /// The rows of `groups` without `hidden` (numbered over the whole file).
@@ -232,6 +246,7 @@ fn with_dictionaries(schema: &SchemaRef) -> SchemaRef {
 /// Batches of a read, until the end or the first error.
 pub struct PartRows {
     key: Path,
+    source: Source,
     rows: ParquetRecordBatchReader,
     failed: bool,
 }
@@ -244,6 +259,7 @@ impl Iterator for PartRows {
         }
         let rows = &mut self.rows;
         let next = guarded(&self.key, || rows.next().transpose().map_err(ParquetError::from));
+        let next = next.map_err(|e| self.source.blame(&self.key, e));
         self.failed = next.is_err();
         next.transpose()
     }
@@ -267,10 +283,21 @@ pub(super) fn guarded<T>(key: &Path, f: impl FnOnce() -> ParquetResult<T>) -> Re
     }
 }
 
+impl Source {
+    /// `e` where the bytes are at fault, what the store said where it is.
+    pub(super) fn blame(&self, key: &Path, e: Error) -> Error {
+        match self {
+            Self::Remote(r) => r.failure().map_or(e, |of_store| of_store.context(key)),
+            _ => e,
+        }
+    }
+}
+
 impl Length for Source {
     fn len(&self) -> u64 {
         match self {
             Self::File(_, len) => *len,
+            Self::Remote(r) => r.bytes,
             Self::Bytes(b) => b.len() as u64,
         }
     }
@@ -291,6 +318,7 @@ impl ChunkReader for Source {
                 file.read_exact_at(&mut buffer, start).map_err(|e| ParquetError::External(Box::new(e)))?;
                 Ok(buffer.into())
             }
+            Self::Remote(r) => r.get(start, length),
             Self::Bytes(b) => Ok(b.slice(start as usize..end as usize)),
         }
     }
@@ -306,6 +334,11 @@ impl Read for At {
     fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
         let n = match &self.source {
             Source::File(file, _) => file.read_at(buf, self.at)?,
+            Source::Remote(r) => {
+                let n = usize::try_from(r.bytes.saturating_sub(self.at)).unwrap_or(usize::MAX).min(buf.len());
+                buf[..n].copy_from_slice(&r.get(self.at, n).map_err(std::io::Error::other)?);
+                n
+            }
             Source::Bytes(b) => {
                 let rest = b.get(self.at as usize..).unwrap_or_default();
                 let n = rest.len().min(buf.len());

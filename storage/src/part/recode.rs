@@ -6,11 +6,7 @@
 use crate::{
     Error, Result,
     codec::Codec,
-    part::{
-        compress::Compressor,
-        dictionary::read::Piece,
-        reader::{PartReader, guarded},
-    },
+    part::{compress::Compressor, dictionary::read::Piece, reader::PartReader},
 };
 use bytes::Bytes;
 use parquet::{
@@ -43,10 +39,10 @@ pub fn chunk(from: &PartReader, group: usize, leaf: usize, codec: Codec) -> Resu
     let rows = metadata.row_group(group).num_rows();
     let column = metadata.row_group(group).column(leaf);
     let places = metadata.offset_index().and_then(|o| o.get(group)?.get(leaf));
-    let piece = guarded(from.key(), || Piece::of(from.source(), column))?;
+    let piece = from.guarded(|| Piece::of(from.source(), column))?;
     let rows_of_group = usize::try_from(rows).unwrap_or(0);
-    let mut pages = guarded(from.key(), || SerializedPageReader::new(Arc::new(piece), column, rows_of_group, None))?;
-    let next = || guarded(from.key(), || pages.get_next_page());
+    let mut pages = from.guarded(|| SerializedPageReader::new(Arc::new(piece), column, rows_of_group, None))?;
+    let next = || from.guarded(|| pages.get_next_page());
     let written = write(next, column, places.map(|p| (p, rows)), codec)?;
     Ok(Recoded {
         close: ColumnCloseResult {

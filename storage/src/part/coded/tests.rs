@@ -111,7 +111,7 @@ async fn damaged_bytes_are_named_and_do_not_panic() {
     let (reader, _) = part(20_000).await;
     let source = match reader.source() {
         crate::part::reader::Source::Bytes(b) => b.clone(),
-        crate::part::reader::Source::File(..) => panic!("in memory"),
+        _ => panic!("in memory"),
     };
     let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
     let key = Path::from("damaged.parquet");

@@ -10,6 +10,7 @@ pub mod rows;
 pub mod staged;
 pub mod tail;
 pub mod transaction;
+pub mod unsorted;
 
 pub use insert::{InsertOptions, Inserted};
 pub use staged::StagedInsert;

@@ -6,15 +6,14 @@ pub use crate::place::Room;
 use crate::{
     core::{Abandoned, Core},
     disks::Lease,
-    facts::{Gathering, facts_of},
+    facts::Gathering,
     limits,
     place::Places,
     stream::Compiled,
 };
 use arrow::{
-    array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt32Array},
+    array::{Array, AsArray, RecordBatch, RecordBatchOptions, UInt32Array},
     compute::take,
-    datatypes::{Field, Schema},
 };
 use ebb_storage::{
     Error, ErrorKind, Result, Timestamp,
@@ -23,9 +22,7 @@ use ebb_storage::{
     part::{
         Encoded, PartEncoder, PartMeta, WriteOptions,
         meta::{Origin, Placement, RuleFacts},
-        sort::sort_permutation,
         store::{PieceWriter, write_part},
-        text_dictionary,
     },
     rules::Action,
     vacuum::InFlightGuard,
@@ -94,34 +91,6 @@ pub struct About {
     pub sn_in_meta: bool,
     pub level: u32,
     pub written_at: Timestamp,
-}
-
-/// Sorts `rows` (in `row_schema`) with their sns by ORDER BY, equal keys as they came, and encodes them. The facts of the rules.
-pub fn encode_sorted(compiled: &Compiled, rows: &RecordBatch, sns: &ArrayRef, encoder: &mut Encoder) -> Result<Vec<RuleFacts>> {
-    let facts = facts_of(&compiled.rules, rows);
-    encoder.push(&sorted(compiled, rows, sns)?)?;
-    Ok(facts)
-}
-
-/// `rows` in order, columns as in `part_schema`; texts of few distinct values as dictionaries.
-fn sorted(compiled: &Compiled, rows: &RecordBatch, sns: &ArrayRef) -> Result<RecordBatch> {
-    let mut keys = compiled.order_values(rows)?;
-    let mut columns: Vec<ArrayRef> = rows.columns().iter().chain([sns]).cloned().collect();
-    for column in &mut columns {
-        let Some(dictionary) = text_dictionary(column) else { continue };
-        for key in keys.iter_mut().filter(|k| Arc::ptr_eq(k, column)) {
-            *key = dictionary.clone();
-        }
-        *column = dictionary;
-    }
-    if let Some(order) = sort_permutation(&keys)? {
-        let order = UInt32Array::from(order);
-        columns = columns.iter().map(|c| take(c, &order, None)).collect::<Result<_, _>>()?;
-    }
-    let fields = compiled.part_schema.fields().iter().zip(&columns);
-    let fields: Vec<Field> = fields.map(|(f, c)| f.as_ref().clone().with_data_type(c.data_type().clone())).collect();
-    let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
-    Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?)
 }
 
 /// The rows of one share of a split batch.

@@ -1,8 +1,10 @@
 //! Parts: immutable sorted rows of one partition, one Parquet file each.
 //!
 //! `meta` is what the manifest knows of a part, `key` builds object keys (nobody else does), `row_set` are sets of rows inside one.
-//! `sort` orders rows before they are written, `encoding` chooses how columns are encoded, `encode` writes a file, `store` makes it
-//! durable, `reader` reads it back (`remote` where there is no file), `copy` brings it to another store, `recode` gives its pages another codec (`compress`), `coded` as it is coded (`dictionary` does that for one column), `merge` brings sorted parts together.
+//! `staging` takes rows that are not in order yet, `sort` orders them before they are written, `encoding` chooses how columns are
+//! encoded, `encode` writes a file, `store` makes it durable, `reader` reads it back (`remote` where there is no file), `copy` brings it
+//! to another store, `recode` gives its pages another codec (`compress`), `coded` as it is coded (`dictionary` does that for one
+//! column), `merge` brings sorted parts together.
 
 mod coded;
 mod compress;
@@ -19,14 +21,15 @@ mod remote;
 pub mod row_map;
 pub mod row_set;
 pub mod sort;
+pub mod staging;
 pub mod stats;
 pub mod store;
 
 pub use coded::{CodedRows, values_by_row};
-pub use dictionary::text_dictionary;
 pub use encode::{Encoded, PartEncoder, WriteOptions};
 pub use merge::{Merge, MergeSource, SourceBatch};
 pub use meta::PartMeta;
 pub use reader::PartReader;
 pub use row_map::RowMap;
 pub use row_set::RowSet;
+pub use staging::Staging;

@@ -1,7 +1,7 @@
 //! What needs parameters, batches or cancellation.
 
 use crate::support::{clock, lines, open};
-use arrow::array::{Int64Array, RecordBatch, StringArray};
+use arrow::array::{ArrayRef, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use ebb::Outcome;
@@ -47,6 +47,40 @@ async fn appended_batches_match_columns_by_name_and_fill_defaults() {
     assert_eq!(got, ["1|n1|0", "2|n2|0", "3|x|0", "4|y|0", "5|x|0"]);
     let wrong = RecordBatch::try_from_iter([("q", Arc::new(StringArray::from(vec!["z"])) as _)]).unwrap();
     assert_eq!(db.stream("s").append(wrong).await.unwrap_err().sqlstate(), "42703");
+}
+
+#[tokio::test]
+async fn appended_dictionaries_of_texts_are_texts() {
+    const ROWS: i64 = 300_000;
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), &clock()).await;
+    let keys = "PARTITION BY substring(host, 1, 2) ORDER BY (upper(host), ts) TTL ts + INTERVAL 1 DAY DELETE WHERE host = 'h9'";
+    let columns = "ts datetime64(6), host low_cardinality(string), note nullable(string) DEFAULT concat(host, '!')";
+    db.execute(&format!("CREATE STREAM s ({columns}) {keys} SETTINGS event_time_column = 'ts'")).await.unwrap();
+    // Of many rows, in two batches: they are staged. Of a few, in one: they are logged.
+    let batch = |from: i64, to: i64, words: Vec<Option<&str>>| {
+        let key = |i: i64| (i % 4 != 3).then_some((i % words.len() as i64) as i32);
+        let hosts = Int32Array::from_iter_values((from..to).map(|i| (i % words.len() as i64) as i32));
+        let notes = Int32Array::from_iter((from..to).map(key));
+        let ts = TimestampMicrosecondArray::from_iter_values((from..to).map(|i| 1_767_225_600_000_000 + i));
+        let filled: StringArray = words.iter().map(|w| Some(w.unwrap_or("h0"))).collect();
+        let coded = |keys: Int32Array, values: StringArray| Arc::new(DictionaryArray::new(keys, Arc::new(values))) as ArrayRef;
+        RecordBatch::try_from_iter_with_nullable([
+            ("ts", Arc::new(ts) as ArrayRef, false),
+            ("host", coded(hosts, filled), false),
+            ("note", coded(notes, words.into_iter().collect()), true),
+        ])
+        .unwrap()
+    };
+    let many = [batch(0, ROWS / 2, vec![Some("h1"), Some("h2")]), batch(ROWS / 2, ROWS, vec![Some("h2"), None, Some("h3")])];
+    assert_eq!(db.stream("s").append_all(futures::stream::iter(many.map(Ok))).await.unwrap(), ROWS as u64);
+    assert_eq!(db.stream("s").append(batch(0, 12, vec![Some("h1"), None])).await.unwrap(), 12);
+    let sql = "SELECT host, count(*), count(note), min(note) FROM s GROUP BY host ORDER BY host";
+    let got: Vec<String> = db.sql(sql).await.unwrap().collect().await.unwrap().iter().flat_map(lines).collect();
+    assert_eq!(got, ["h0|50006|0|NULL", "h1|75006|75006|h1", "h2|125000|75000|h2", "h3|50000|37500|h3"]);
+    let wrong = "SELECT count(*) FROM s WHERE note <> host";
+    let got: Vec<String> = db.sql(wrong).await.unwrap().collect().await.unwrap().iter().flat_map(lines).collect();
+    assert_eq!(got, ["0"]);
 }
 
 #[tokio::test]

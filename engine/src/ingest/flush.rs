@@ -5,7 +5,7 @@
 
 use crate::{
     core::{Core, busy},
-    ingest::{partition, tail::Tail},
+    ingest::{partition, tail::Tail, unsorted::Unsorted},
     job::told::{Told, part_row},
     place::Places,
     stream::Compiled,
@@ -14,7 +14,7 @@ use crate::{
 };
 use arrow::{
     array::{ArrayRef, AsArray, BooleanArray, RecordBatch},
-    compute::{concat_batches, filter, filter_record_batch},
+    compute::{filter, filter_record_batch},
     datatypes::Int64Type,
 };
 use ebb_storage::{
@@ -188,11 +188,13 @@ async fn write_share(core: &Core, stream: StreamId, compiled: &Arc<Compiled>, sh
     let facts = write::facts_of_moves(compiled, batches.iter().map(|(r, _)| r));
     let places = Places::of_new(core, &compiled.def, bytes, &facts, rows);
     let fill = move |batches: Vec<(RecordBatch, ArrayRef)>, encoder: &mut write::Encoder| {
-        let rows = concat_batches(&for_encoder.row_schema, batches.iter().map(|(r, _)| r))?;
+        let mut unsorted = Unsorted::new(&for_encoder, batches.iter().map(|(r, _)| r.num_rows()).sum());
+        batches.iter().try_for_each(|(rows, _)| unsorted.push(&for_encoder, rows))?;
         let sns: Vec<&dyn arrow::array::Array> = batches.iter().map(|(_, s)| s.as_ref()).collect();
         let sns = arrow::compute::concat(&sns)?;
-        let origin = write::origin_of(sns.as_ref(), rows.num_rows() as u64);
-        Ok((write::encode_sorted(&for_encoder, &rows, &sns, encoder)?, origin))
+        let origin = write::origin_of(sns.as_ref(), unsorted.rows() as u64);
+        drop(batches);
+        Ok((unsorted.gathered()?.encode(&for_encoder, &sns, encoder)?, origin))
     };
     let (written, (facts, origin)) = write::write(core, stream, places, compiled.write.clone(), batches, fill).await?;
     let (Some(written), Some(origin)) = (written, origin) else { return Err(Error::internal("a share of the tail without rows")) };

@@ -59,7 +59,7 @@ pub fn split(values: &[ArrayRef], rows: usize, limit: usize) -> Result<Vec<Share
     Ok(shares.into_iter().map(|(partition, rows)| Share { partition, rows: Some(UInt32Array::from(rows)) }).collect())
 }
 
-/// For each row its group, for each group its first row.
+/// For each row its group, none where there is only one, for each group its first row.
 type Groups = (Vec<u32>, Vec<usize>);
 
 fn groups_of_one(values: &ArrayRef, limit: usize) -> Result<Groups> {
@@ -95,6 +95,11 @@ fn groups_of_several(values: &[ArrayRef], limit: usize) -> Result<Groups> {
 
 /// Rows next to each other are mostly of one partition: the last key is compared before it is looked up.
 fn group<K: Hash + Eq + Copy>(rows: usize, limit: usize, key: impl Fn(usize) -> K) -> Result<Groups> {
+    // Mostly all rows are of one partition.
+    let first = (rows > 0).then(|| key(0));
+    if first.is_some_and(|first| (1..rows).all(|i| key(i) == first)) && limit > 0 {
+        return Ok((Vec::new(), vec![0]));
+    }
     let mut slots: HashMap<K, u32> = HashMap::new();
     let mut firsts = Vec::new();
     let mut group_of = Vec::with_capacity(rows);

@@ -2,8 +2,9 @@
 
 use arrow::{
     array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions},
-    compute::concat_batches,
-    datatypes::{DataType, SchemaRef},
+    compute::{cast, concat_batches, take},
+    datatypes::{DataType, FieldRef, Schema, SchemaRef},
+    error::ArrowError,
 };
 use ebb_storage::{Error, Result};
 use std::sync::Arc;
@@ -21,13 +22,30 @@ pub fn gather(batches: &[RecordBatch], schema: &SchemaRef) -> Result<RecordBatch
     compact(&rows)
 }
 
-/// The batch under `schema`, if it has these columns.
+/// The batch under `schema`, if it has these columns. Texts may come as dictionaries; they leave as texts.
 ///
 /// # Errors
 /// As [`gather`].
 pub fn fit(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+    fitted(batch, schema, |_| false)
+}
+
+/// As [`fit`], but dictionaries of texts stay: what is to be sorted and written is cheaper so.
+///
+/// # Errors
+/// As [`gather`].
+pub fn fit_coded(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+    let plain = |t: &DataType| matches!(t, DataType::Dictionary(k, v) if **k == DataType::Int32 && matches!(**v, DataType::Utf8 | DataType::Utf8View));
+    fitted(batch, schema, |c| plain(c.data_type()) && c.as_any_dictionary().values().null_count() == 0)
+}
+
+fn fitted(batch: &RecordBatch, schema: &SchemaRef, stays: impl Fn(&ArrayRef) -> bool) -> Result<RecordBatch> {
+    let same = |a: &DataType, s: &DataType| match a {
+        DataType::Dictionary(_, values) => *s == DataType::Utf8View && matches!(**values, DataType::Utf8 | DataType::Utf8View),
+        a => a == s,
+    };
     let fits = batch.num_columns() == schema.fields().len()
-        && batch.schema_ref().fields().iter().zip(schema.fields()).all(|(a, s)| a.name() == s.name() && a.data_type() == s.data_type());
+        && batch.schema_ref().fields().iter().zip(schema.fields()).all(|(a, s)| a.name() == s.name() && same(a.data_type(), s.data_type()));
     if !fits {
         let names = |s: &SchemaRef| s.fields().iter().map(|f| format!("{} {}", f.name(), f.data_type())).collect::<Vec<_>>().join(", ");
         return Err(Error::invalid(format!(
@@ -36,7 +54,26 @@ pub fn fit(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
             names(schema)
         )));
     }
-    dress(batch, schema)
+    let column = |(c, f): (&ArrayRef, &FieldRef)| match c.as_any_dictionary_opt() {
+        Some(d) if !stays(c) => {
+            // A cast would make texts of a dictionary's NULLs.
+            let values = take(d.values(), d.keys(), None)?;
+            cast(&values, f.data_type())
+        }
+        _ => Ok(c.clone()),
+    };
+    let columns = batch.columns().iter().zip(schema.fields()).map(column).collect::<Result<Vec<_>, ArrowError>>()?;
+    let typed = |(f, c): (&FieldRef, &ArrayRef)| match f.data_type() == c.data_type() {
+        true => f.clone(),
+        false => Arc::new(f.as_ref().clone().with_data_type(c.data_type().clone())),
+    };
+    let schema = match columns.iter().zip(schema.fields()).all(|(c, f)| c.data_type() == f.data_type()) {
+        true => schema.clone(),
+        false => Arc::new(Schema::new(schema.fields().iter().zip(&columns).map(typed).collect::<Vec<_>>())),
+    };
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let nullable = schema.fields().iter().map(|f| Arc::new(f.as_ref().clone().with_nullable(true))).collect::<Vec<_>>();
+    dress(&RecordBatch::try_new_with_options(Arc::new(Schema::new(nullable)), columns, &options)?, &schema)
 }
 
 /// The same columns under `schema`.

@@ -14,16 +14,14 @@ use crate::{
         keys::{Claim, Claimed},
         partition, rows,
         tail::Content,
+        unsorted::{Gathered, Unsorted},
     },
     limits,
     place::Places,
     stream::Compiled,
     write::{self, About, Stored},
 };
-use arrow::{
-    array::{ArrayRef, Int64Array, RecordBatch},
-    compute::concat_batches,
-};
+use arrow::array::{ArrayRef, DictionaryArray, Int32Array, Int64Array, RecordBatch};
 use ebb_storage::{
     Error, Result,
     ids::StreamId,
@@ -57,17 +55,23 @@ pub struct StagedInsert {
     known: Option<Inserted>,
 }
 
-#[derive(Default)]
+/// A partition's rows that are in no part yet.
 struct Buffer {
-    batches: Vec<RecordBatch>,
+    unsorted: Unsorted,
     rows: usize,
     bytes: usize,
     /// Parts cut off so far.
     cut: usize,
 }
 
+impl Buffer {
+    fn new(compiled: &Compiled, expected: usize) -> Self {
+        Self { unsorted: Unsorted::new(compiled, expected), rows: 0, bytes: 0, cut: 0 }
+    }
+}
+
 impl StagedInsert {
-    /// Takes complete rows in `row_schema` of the version that the insert was begun with.
+    /// Takes complete rows in `row_schema` of the version that the insert was begun with; texts may be dictionaries.
     ///
     /// # Errors
     /// As [`Engine::insert`]; the insert is then to be dropped.
@@ -75,7 +79,7 @@ impl StagedInsert {
         if self.known.is_some() || batch.num_rows() == 0 {
             return Ok(());
         }
-        let rows = rows::fit(&batch, &self.compiled.row_schema).map_err(|e| e.context(self.compiled.def.full_name()))?;
+        let rows = rows::fit_coded(&batch, &self.compiled.row_schema).map_err(|e| e.context(self.compiled.def.full_name()))?;
         self.rows += rows.num_rows() as u64;
         let name = self.compiled.def.full_name();
         let values = self.compiled.partition_values(&rows).map_err(|e| e.context(format_args!("PARTITION BY of {name}")))?;
@@ -88,12 +92,14 @@ impl StagedInsert {
             if !self.buffers.contains_key(&share.partition) {
                 new.push(share.partition.clone());
             }
-            let buffer = self.buffers.entry(share.partition).or_default();
+            // Where all rows are of one partition, there will be enough for a part.
+            let expected = if self.buffers.is_empty() { limits::STAGED_PART_ROWS + share_rows.num_rows() } else { 0 };
+            let buffer = self.buffers.entry(share.partition).or_insert_with(|| Buffer::new(&self.compiled, expected));
+            buffer.unsorted.push(&self.compiled, &share_rows).map_err(|e| e.context(format_args!("ORDER BY of {name}")))?;
             buffer.rows += share_rows.num_rows();
             buffer.bytes += bytes;
             self.buffered_rows += share_rows.num_rows();
             self.buffered_bytes += bytes;
-            buffer.batches.push(share_rows);
         }
         if self.buffers.len() > limit {
             return Err(Error::invalid(format!(
@@ -119,7 +125,7 @@ impl StagedInsert {
     /// Gives a partition's rows to an encoder, when one is free.
     async fn cut(&mut self, partition: Arc<str>) -> Result<()> {
         let Some(buffer) = self.buffers.get_mut(&partition) else { return Ok(()) };
-        let batches = std::mem::take(&mut buffer.batches);
+        let unsorted = buffer.unsorted.split_off(&self.compiled);
         self.buffered_rows -= std::mem::take(&mut buffer.rows);
         let bytes = std::mem::take(&mut buffer.bytes);
         self.buffered_bytes -= bytes;
@@ -136,16 +142,13 @@ impl StagedInsert {
             let (schema_version, for_encoder) = (compiled.def.schema_version, compiled.clone());
             // Parts are encoded side by side: their columns need not be.
             let options = WriteOptions { threads: 1, ..compiled.write.clone() };
-            let rows = batches.iter().map(|b| b.num_rows() as u64).sum();
-            let facts = write::facts_of_moves(&compiled, &batches);
-            let places = Places::of_new(&core, &compiled.def, bytes as u64, &facts, rows);
-            let fill = move |batches: Vec<RecordBatch>, encoder: &mut write::Encoder| {
-                let rows = concat_batches(&for_encoder.row_schema, &batches)?;
-                drop(batches);
-                let sns: ArrayRef = Arc::new(Int64Array::from_value(0, rows.num_rows()));
-                write::encode_sorted(&for_encoder, &rows, &sns, encoder)
+            let gathered = unsorted.gathered()?;
+            let places = Places::of_new(&core, &compiled.def, bytes as u64, &gathered.facts, gathered.rows as u64);
+            let fill = move |gathered: Gathered, encoder: &mut write::Encoder| {
+                let sns = no_sns(gathered.rows)?;
+                gathered.encode(&for_encoder, &sns, encoder)
             };
-            let (written, facts) = write::write(&core, stream, places, options, batches, fill).await?;
+            let (written, facts) = write::write(&core, stream, places, options, gathered, fill).await?;
             let written = written.ok_or_else(|| Error::internal("a part without rows was cut off"))?;
             let about = About {
                 partition,
@@ -277,6 +280,12 @@ impl Drop for StagedInsert {
             part.abandon(&self.core);
         }
     }
+}
+
+/// All rows have the sn of their record, which the part's meta tells.
+fn no_sns(rows: usize) -> Result<ArrayRef> {
+    let numbers = Int32Array::from_value(0, rows);
+    Ok(Arc::new(DictionaryArray::try_new(numbers, Arc::new(Int64Array::from_value(0, 1)))?))
 }
 
 /// A share's part of the bytes of its batch.

@@ -9,7 +9,7 @@ use datafusion::{
     common::{DFSchema, ParamValues, ScalarValue},
     execution::SessionState,
     logical_expr::Expr,
-    physical_expr::PhysicalExpr,
+    physical_expr::{PhysicalExpr, utils::collect_columns},
     sql::sqlparser::ast::{self, ExprWithAlias},
 };
 use std::sync::Arc;
@@ -28,6 +28,8 @@ pub fn plan_ast(state: &SessionState, mut tree: ast::Expr, schema: &DFSchema) ->
 /// An expression over rows that will come.
 pub struct RowValue {
     expr: Arc<dyn PhysicalExpr>,
+    /// The places of the columns that it reads.
+    reads: Vec<usize>,
 }
 
 impl RowValue {
@@ -35,7 +37,14 @@ impl RowValue {
     pub fn new(state: &SessionState, text: &str, schema: &SchemaRef) -> Result<Self> {
         let df_schema = DFSchema::try_from(schema.as_ref().clone())?;
         let logical = plan(state, text, &df_schema)?;
-        Ok(Self { expr: state.create_physical_expr(logical, &df_schema)? })
+        let expr = state.create_physical_expr(logical, &df_schema)?;
+        let reads = collect_columns(&expr).into_iter().map(|c| c.index()).collect();
+        Ok(Self { expr, reads })
+    }
+
+    /// Whether it reads the column at `place`: any other may be of any type.
+    pub fn reads(&self, place: usize) -> bool {
+        self.reads.contains(&place)
     }
 
     pub fn of(&self, rows: &RecordBatch) -> Result<ArrayRef> {

@@ -15,7 +15,7 @@ use crate::{
 use arrow::{
     array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, TimestampMicrosecondArray, new_null_array},
     compute::{CastOptions, cast_with_options, filter, interleave, not, take},
-    datatypes::{DataType, FieldRef, Schema, SchemaRef, TimestampMicrosecondType},
+    datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimestampMicrosecondType},
 };
 use datafusion::execution::SessionState;
 use ebb_engine::{InsertOptions, StagedInsert, Timestamp, upgrade};
@@ -309,9 +309,12 @@ impl Ingest {
             done[place] = Some(array);
         }
         let columns = done.into_iter().collect::<Option<Vec<_>>>().ok_or_else(|| Error::internal("a column was not filled"))?;
-        // Dictionaries end here: the log and the tail carry plain texts.
-        let plain = columns.iter().zip(fields).map(|(c, f)| fit(c, f.data_type())).collect::<Result<Vec<_>>>()?;
-        Ok(RecordBatch::try_new_with_options(self.row_schema.clone(), plain, &options)?)
+        // Dictionaries of texts stay: they are cheaper to sort and to write.
+        let done = |(c, f): (&ArrayRef, &FieldRef)| if is_coded(c) { Ok(c.clone()) } else { fit(c, f.data_type()) };
+        let columns = columns.iter().zip(fields).map(done).collect::<Result<Vec<_>>>()?;
+        let typed = fields.iter().zip(&columns).map(|(f, c)| f.as_ref().clone().with_data_type(c.data_type().clone()));
+        let schema = if columns.iter().any(is_coded) { Arc::new(Schema::new(typed.collect::<Vec<_>>())) } else { self.row_schema.clone() };
+        Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
     }
 
     /// `rows` values of a column that is not brought. `done`: the columns that are there already.
@@ -327,9 +330,15 @@ impl Ingest {
             }
             Fill::Value(value) => {
                 // Columns that are not there yet read as NULL: an expression over them was refused when it was defined.
-                let known: Vec<ArrayRef> =
-                    done.iter().zip(fields).map(|(c, f)| c.clone().unwrap_or_else(|| new_null_array(f.data_type(), rows))).collect();
-                let loose = fields.iter().map(|f| Arc::new(f.as_ref().clone().with_nullable(true))).collect::<Vec<_>>();
+                let read = |(place, f): (usize, &FieldRef)| match &done[place] {
+                    Some(c) if value.reads(place) => fit(c, f.data_type()),
+                    Some(c) => Ok(c.clone()),
+                    None if value.reads(place) => Ok(new_null_array(f.data_type(), rows)),
+                    None => Ok(new_null_array(&DataType::Null, rows)),
+                };
+                let known = fields.iter().enumerate().map(read).collect::<Result<Vec<_>>>()?;
+                let loose = |(f, c): (&FieldRef, &ArrayRef)| f.as_ref().clone().with_nullable(true).with_data_type(c.data_type().clone());
+                let loose: Vec<Field> = fields.iter().zip(&known).map(loose).collect();
                 let options = RecordBatchOptions::new().with_row_count(Some(rows));
                 let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(loose)), known, &options)?;
                 self.fitted(&value.of(&batch)?, place)?
@@ -368,10 +377,22 @@ impl Ingest {
     }
 }
 
+/// Whether an array is a dictionary of texts that the engine takes as it is.
+fn is_coded(array: &ArrayRef) -> bool {
+    match array.data_type() {
+        DataType::Dictionary(keys, values) => **keys == DataType::Int32 && matches!(**values, DataType::Utf8 | DataType::Utf8View),
+        _ => false,
+    }
+}
+
 /// `array` as `ty`; a value that does not fit is an error, never NULL.
 pub(crate) fn fit(array: &ArrayRef, ty: &DataType) -> Result<ArrayRef> {
     if array.data_type() == ty {
         return Ok(array.clone());
+    }
+    if let Some(dictionary) = array.as_any_dictionary_opt() {
+        // A cast would make texts of a dictionary's NULLs.
+        return fit(&take(dictionary.values(), dictionary.keys(), None)?, ty);
     }
     let options = CastOptions { safe: false, ..CastOptions::default() };
     // Times without a zone are UTC, and a zone only says how a moment is shown.

@@ -13,45 +13,8 @@ pub(super) mod intern;
 pub(super) mod read;
 pub(super) mod write;
 
-use arrow::{
-    array::{Array, ArrayRef, AsArray, DictionaryArray, Int32Array, StringArray},
-    datatypes::{DataType, TimeUnit},
-};
+use arrow::datatypes::{DataType, TimeUnit};
 use parquet::basic::Type as Physical;
-use std::sync::Arc;
-
-/// Texts become a dictionary where at most one row in this many brings a new one.
-const ROWS_PER_TEXT: usize = 8;
-/// So many distinct texts are a dictionary in any case.
-const DISTINCT_TEXTS_FREE: usize = 4096;
-
-/// The texts of a column of views as a dictionary, which is cheaper to sort and to take. `None` where it is no such column, or one of
-/// many distinct texts.
-pub fn text_dictionary(column: &ArrayRef) -> Option<ArrayRef> {
-    let views = column.as_string_view_opt()?;
-    let mut texts = intern::Texts::new();
-    let mut keys: Vec<i32> = Vec::with_capacity(views.len());
-    for (i, view) in views.views().iter().enumerate() {
-        if views.is_null(i) {
-            keys.push(0);
-            continue;
-        }
-        // Short texts lie in the view itself, behind their length.
-        let length = *view as u32 as usize;
-        let number = match view.to_le_bytes().get(4..4 + length) {
-            Some(text) => texts.number(text),
-            None => texts.number(views.value(i).as_bytes()),
-        };
-        if texts.len() > i / ROWS_PER_TEXT + DISTINCT_TEXTS_FREE {
-            return None;
-        }
-        keys.push(i32::try_from(number).ok()?);
-    }
-    let words: Option<Vec<&str>> = (0..texts.len()).map(|i| std::str::from_utf8(texts.get(i)).ok()).collect();
-    let words = words.filter(|w| !w.is_empty())?;
-    let keys = Int32Array::new(keys.into(), views.nulls().cloned());
-    Some(Arc::new(DictionaryArray::try_new(keys, Arc::new(StringArray::from_iter_values(words))).ok()?))
-}
 
 /// How values of a flat column lie in a dictionary, and in which order they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

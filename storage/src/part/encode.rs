@@ -17,7 +17,7 @@ use crate::{
 };
 use arrow::{
     array::{Array, ArrayRef, AsArray},
-    datatypes::{DataType, Field, Float32Type, Float64Type, SchemaRef},
+    datatypes::{DataType, Field, Float32Type, Float64Type, Int32Type, SchemaRef},
     record_batch::RecordBatch,
 };
 use parquet::{
@@ -478,7 +478,11 @@ fn raw_array_bytes(array: &ArrayRef) -> usize {
                 (_, Some(v)) => v.offsets().windows(2).map(|w| (w[1] - w[0]) as usize).collect(),
                 _ => return values.get_array_memory_size() / values.len().max(1) * array.len(),
             };
-            dictionary.normalized_keys().iter().map(|k| lengths.get(*k).copied().unwrap_or(0)).sum()
+            let length = |key: usize| lengths.get(key).copied().unwrap_or(0);
+            match dictionary.keys().as_primitive_opt::<Int32Type>() {
+                Some(keys) => keys.values().iter().map(|k| length(*k as usize)).sum(),
+                None => dictionary.normalized_keys().into_iter().map(length).sum(),
+            }
         }
         _ => array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size()),
     }

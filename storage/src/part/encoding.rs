@@ -3,14 +3,16 @@
 //! Metrics with few digits repeat and go into a dictionary; full-precision floats do not and are split by byte; counters and times
 //! differ by little and are stored as differences. Texts always try a dictionary: Parquet falls back by itself when it grows.
 
-use crate::codec::{ColumnCodec, Preprocessor};
+use crate::{
+    codec::{ColumnCodec, Preprocessor},
+    part::dictionary::intern::Numbers,
+};
 use arrow::{
     array::{Array, ArrayRef, AsArray},
     compute::cast,
     datatypes::{DataType, Float64Type, Int64Type},
 };
 use parquet::basic::Encoding;
-use std::collections::HashSet;
 
 /// Rows looked at for a column.
 const SAMPLE_ROWS: usize = 32_768;
@@ -88,37 +90,43 @@ fn runs_of<T: PartialEq>(values: &[T]) -> usize {
 }
 
 fn choose_whole(sample: &[ArrayRef], total: usize) -> Choice {
-    let (mut distinct, mut runs, mut sampled, mut delta_bits) = (HashSet::new(), 0, 0usize, 0f64);
+    let (mut distinct, mut runs, mut sampled, mut delta_bits) = (Numbers::new(), 0, 0usize, 0f64);
     for stretch in sample.iter().map(|s| s.as_primitive::<Int64Type>().values()) {
         sampled += stretch.len();
         runs += runs_of(stretch);
-        distinct.extend(stretch.iter().copied());
+        for v in stretch {
+            distinct.number(*v as u64);
+        }
         // Blocks of 32 differences share a width, as in Parquet's miniblocks.
-        for block in stretch.windows(2).map(|w| w[1].wrapping_sub(w[0])).collect::<Vec<_>>().chunks(32) {
-            let (min, max) = block.iter().fold((i64::MAX, i64::MIN), |(lo, hi), d| (lo.min(*d), hi.max(*d)));
+        for from in (1..stretch.len()).step_by(32) {
+            let block = &stretch[from - 1..stretch.len().min(from + 32)];
+            let differences = block.windows(2).map(|w| w[1].wrapping_sub(w[0]));
+            let (min, max) = differences.fold((i64::MAX, i64::MIN), |(lo, hi), d| (lo.min(d), hi.max(d)));
             let width = 64 - (max.wrapping_sub(min) as u64).leading_zeros();
-            delta_bits += f64::from(width) * block.len() as f64;
+            delta_bits += f64::from(width) * (block.len() - 1) as f64;
         }
     }
     if sampled == 0 {
         return Choice::Dictionary;
     }
     let delta = delta_bits / 8.0 / sampled as f64 + 0.1;
-    match delta < dictionary_bytes(distinct.len(), runs, sampled, total, 8.0) * DELTA_BIAS {
+    match delta < dictionary_bytes(distinct.values.len(), runs, sampled, total, 8.0) * DELTA_BIAS {
         true => Choice::Plain(Encoding::DELTA_BINARY_PACKED),
         false => Choice::Dictionary,
     }
 }
 
 fn choose_float(sample: &[ArrayRef], total: usize, width: f64) -> Choice {
-    let (mut distinct, mut runs, mut sampled) = (HashSet::new(), 0, 0);
+    let (mut distinct, mut runs, mut sampled) = (Numbers::new(), 0, 0);
     for stretch in sample.iter().map(|s| s.as_primitive::<Float64Type>().values()) {
         sampled += stretch.len();
         runs += runs_of(stretch);
-        distinct.extend(stretch.iter().map(|v| v.to_bits()));
+        for v in stretch {
+            distinct.number(v.to_bits());
+        }
     }
     // Split by byte, the upper bytes of like values compress to little: about a quarter is saved.
-    match dictionary_bytes(distinct.len(), runs, sampled, total, width) < width * 0.75 {
+    match dictionary_bytes(distinct.values.len(), runs, sampled, total, width) < width * 0.75 {
         true => Choice::Dictionary,
         false => Choice::Plain(Encoding::BYTE_STREAM_SPLIT),
     }

@@ -6,10 +6,9 @@
 
 use crate::Result;
 use arrow::{
-    array::{Array, ArrayRef, AsArray, UInt32Array},
-    compute::{SortOptions, cast, take},
-    datatypes::{DataType, Float64Type, Int64Type, UInt64Type},
-    record_batch::RecordBatch,
+    array::{Array, ArrayRef, AsArray, PrimitiveArray},
+    compute::{SortOptions, cast},
+    datatypes::{DataType, Float64Type, Int32Type, Int64Type, UInt64Type},
     row::{RowConverter, SortField},
 };
 use std::collections::HashMap;
@@ -49,37 +48,28 @@ pub fn sort_permutation(keys: &[ArrayRef]) -> Result<Option<Vec<u32>>> {
     Ok(Some(radix(&packed, lead + rest_bits)))
 }
 
-/// Rows of `batch` in the order of `permutation`.
-pub fn reorder(batch: &RecordBatch, permutation: &[u32]) -> Result<RecordBatch> {
-    let indices = UInt32Array::from(permutation.to_vec());
-    let columns = batch.columns().iter().map(|c| take(c, &indices, None)).collect::<Result<Vec<_>, _>>()?;
-    Ok(RecordBatch::try_new(batch.schema(), columns)?)
-}
-
 /// A key column as integers that sort alike: 0 to 2^bits - 1, 0 for NULL where there are any.
 struct Ranked {
-    values: Vec<u64>,
+    ranks: Ranks,
     bits: u32,
+}
+
+enum Ranks {
+    Rows(Vec<u64>),
+    /// Of each value of a dictionary, and the rows' numbers in it.
+    Values(Vec<u64>, PrimitiveArray<Int32Type>),
 }
 
 /// `None` where the column has no such form.
 fn rank(key: &ArrayRef) -> Result<Option<Ranked>> {
-    let raw: Vec<u64> = match key.data_type() {
-        DataType::UInt64 => key.as_primitive::<UInt64Type>().values().to_vec(),
-        t if t.is_integer() || matches!(t, DataType::Timestamp(..) | DataType::Date32 | DataType::Boolean) => {
-            let values = cast(key, &DataType::Int64)?;
-            values.as_primitive::<Int64Type>().values().iter().map(|v| (*v as u64) ^ (1 << 63)).collect()
-        }
-        DataType::Float32 | DataType::Float64 => {
-            let values = cast(key, &DataType::Float64)?;
-            values.as_primitive::<Float64Type>().values().iter().map(|v| total_order(*v)).collect()
-        }
-        DataType::Utf8 | DataType::Utf8View | DataType::Dictionary(..) => match text_ranks(key)? {
-            Some(r) => r,
-            None => return Ok(None),
-        },
-        _ => return Ok(None),
-    };
+    if let DataType::Dictionary(numbers, values) = key.data_type() {
+        let coded = match **numbers {
+            DataType::Int32 => key.clone(),
+            _ => cast(key, &DataType::Dictionary(Box::new(DataType::Int32), values.clone()))?,
+        };
+        return rank_coded(&coded);
+    }
+    let Some(raw) = raw(key)? else { return Ok(None) };
     let nulls = key.logical_nulls().filter(|n| n.null_count() > 0);
     let is_null = |i: usize| nulls.as_ref().is_some_and(|n| n.is_null(i));
     let (mut min, mut max) = (u64::MAX, 0);
@@ -92,7 +82,44 @@ fn rank(key: &ArrayRef) -> Result<Option<Ranked>> {
     let first = u64::from(nulls.is_some());
     let Some(top) = span.checked_add(first) else { return Ok(None) };
     let values = raw.into_iter().enumerate().map(|(i, v)| if is_null(i) { 0 } else { v - min + first }).collect();
-    Ok(Some(Ranked { values, bits: 64 - top.leading_zeros() }))
+    Ok(Some(Ranked { ranks: Ranks::Rows(values), bits: 64 - top.leading_zeros() }))
+}
+
+/// A dictionary's values are ranked, however many rows have them.
+fn rank_coded(key: &ArrayRef) -> Result<Option<Ranked>> {
+    let dictionary = key.as_any_dictionary();
+    let (values, keys) = (dictionary.values(), dictionary.keys().as_primitive::<Int32Type>().clone());
+    let Some(raw) = raw(values)? else { return Ok(None) };
+    let nulls = values.logical_nulls().filter(|n| n.null_count() > 0);
+    let first = u64::from(nulls.is_some() || keys.null_count() > 0);
+    let is_null = |i: usize| nulls.as_ref().is_some_and(|n| n.is_null(i));
+    let mut distinct: Vec<u64> = raw.iter().enumerate().filter(|(i, _)| !is_null(*i)).map(|(_, v)| *v).collect();
+    distinct.sort_unstable();
+    distinct.dedup();
+    let rank = |(i, v): (usize, &u64)| match is_null(i) {
+        true => 0,
+        false => distinct.partition_point(|d| d < v) as u64 + first,
+    };
+    let ranks: Vec<u64> = raw.iter().enumerate().map(rank).collect();
+    let top = (distinct.len() as u64 + first).saturating_sub(1);
+    Ok(Some(Ranked { ranks: Ranks::Values(ranks, keys), bits: 64 - top.leading_zeros() }))
+}
+
+/// Each value as an integer that sorts alike; anything for NULL. `None` where there is no such integer.
+fn raw(values: &ArrayRef) -> Result<Option<Vec<u64>>> {
+    Ok(Some(match values.data_type() {
+        DataType::UInt64 => values.as_primitive::<UInt64Type>().values().to_vec(),
+        t if t.is_integer() || matches!(t, DataType::Timestamp(..) | DataType::Date32 | DataType::Boolean) => {
+            let values = cast(values, &DataType::Int64)?;
+            values.as_primitive::<Int64Type>().values().iter().map(|v| (*v as u64) ^ (1 << 63)).collect()
+        }
+        DataType::Float32 | DataType::Float64 => {
+            let values = cast(values, &DataType::Float64)?;
+            values.as_primitive::<Float64Type>().values().iter().map(|v| total_order(*v)).collect()
+        }
+        DataType::Utf8 | DataType::Utf8View => return text_ranks(values),
+        _ => return Ok(None),
+    }))
 }
 
 /// As `f64::total_cmp` orders.
@@ -102,23 +129,11 @@ fn total_order(v: f64) -> u64 {
 }
 
 fn text_ranks(key: &ArrayRef) -> Result<Option<Vec<u64>>> {
-    let dictionary = match key.data_type() {
-        DataType::Dictionary(_, v) if !matches!(**v, DataType::Utf8) => return Ok(None),
-        DataType::Dictionary(..) => {
-            let dictionary = key.as_any_dictionary();
-            let words = dictionary.values().as_string::<i32>();
-            if words.is_empty() {
-                return Ok(Some(vec![0; key.len()]));
-            }
-            let word = |i: usize| if words.is_null(i) { "" } else { words.value(i) };
-            let ranks = ranks_of((0..words.len()).map(word));
-            // A NULL's key may be anything; it is replaced later.
-            return Ok(Some(dictionary.normalized_keys().iter().map(|k| ranks.get(*k).copied().unwrap_or(0)).collect()));
-        }
+    let views = match key.data_type() {
         DataType::Utf8View => key.clone(),
         _ => cast(key, &DataType::Utf8View)?,
     };
-    let texts = dictionary.as_string_view();
+    let texts = views.as_string_view();
     let mut seen: HashMap<&str, u32> = HashMap::new();
     let mut words: Vec<&str> = Vec::new();
     let mut ids = Vec::with_capacity(texts.len());
@@ -165,8 +180,21 @@ fn pack(ranked: &[Ranked], rows: usize) -> Vec<u64> {
         if r.bits == 0 {
             continue;
         }
-        for (p, v) in packed.iter_mut().zip(&r.values) {
-            *p = p.checked_shl(r.bits).unwrap_or(0) | v;
+        let add = |p: &mut u64, rank: u64| *p = p.checked_shl(r.bits).unwrap_or(0) | rank;
+        match &r.ranks {
+            Ranks::Rows(ranks) => packed.iter_mut().zip(ranks).for_each(|(p, rank)| add(p, *rank)),
+            Ranks::Values(ranks, keys) => {
+                // What stands behind a NULL may be no number of a value.
+                let rank = |key: i32| ranks.get(key as usize).copied().unwrap_or(0);
+                match keys.nulls() {
+                    None => packed.iter_mut().zip(keys.values()).for_each(|(p, key)| add(p, rank(*key))),
+                    Some(nulls) => packed
+                        .iter_mut()
+                        .zip(keys.values())
+                        .zip(nulls)
+                        .for_each(|((p, key), valid)| add(p, if valid { rank(*key) } else { 0 })),
+                }
+            }
         }
     }
     packed
@@ -191,29 +219,39 @@ fn group(packed: &[u64], shift: u32, bits: u32) -> Vec<u32> {
     order
 }
 
-/// Stable, least significant digit first.
+/// Stable, least significant digit first. A row's number stands behind its key, in one word where both fit.
 fn radix(packed: &[u64], bits: u32) -> Vec<u32> {
-    let mut from: Vec<(u64, u32)> = packed.iter().copied().zip(0..).collect();
-    let mut to = vec![(0, 0); from.len()];
+    let row_bits = 32 - u32::try_from(packed.len()).unwrap_or(u32::MAX).leading_zeros();
+    if bits + row_bits > 64 {
+        let sorted = by_digits(packed.iter().copied().zip(0..).collect(), bits, |(key, _): &(u64, u32)| *key);
+        return sorted.into_iter().map(|(_, row)| row).collect();
+    }
+    let words = packed.iter().zip(0..).map(|(key, row)| key.checked_shl(row_bits).unwrap_or(0) | row).collect();
+    let rows = (1u64 << row_bits) - 1;
+    by_digits(words, bits, |word| word >> row_bits).into_iter().map(|word| (word & rows) as u32).collect()
+}
+
+fn by_digits<T: Copy + Default>(mut from: Vec<T>, bits: u32, key: impl Fn(&T) -> u64) -> Vec<T> {
+    let mut to = vec![T::default(); from.len()];
     let mut shift = 0;
     while shift < bits {
-        let digit = |p: u64| (p >> shift) as usize & ((1 << DIGIT_BITS) - 1);
+        let digit = |t: &T| (key(t) >> shift) as usize & ((1 << DIGIT_BITS) - 1);
         let mut starts = [0usize; (1 << DIGIT_BITS) + 1];
-        for (p, _) in &from {
-            starts[digit(*p) + 1] += 1;
+        for t in &from {
+            starts[digit(t) + 1] += 1;
         }
         for i in 1..starts.len() {
             starts[i] += starts[i - 1];
         }
-        for entry in &from {
-            let slot = &mut starts[digit(entry.0)];
-            to[*slot] = *entry;
+        for t in &from {
+            let slot = &mut starts[digit(t)];
+            to[*slot] = *t;
             *slot += 1;
         }
         std::mem::swap(&mut from, &mut to);
         shift += DIGIT_BITS;
     }
-    from.into_iter().map(|(_, i)| i).collect()
+    from
 }
 
 /// Any other key: rows of bytes that compare as the keys do.

@@ -1,6 +1,6 @@
 use super::*;
 use arrow::{
-    array::{Float64Array, Int64Array, StringViewArray},
+    array::{DictionaryArray, Float64Array, Int32Array, Int64Array, StringArray, StringViewArray},
     datatypes::{Field, Schema},
 };
 
@@ -41,4 +41,32 @@ fn other_columns_and_nulls_are_refused() {
         Field::new("t", DataType::Utf8View, true),
     ]));
     assert!(gather(&[r], &strict).unwrap_err().message().contains("'v'"));
+}
+
+#[test]
+fn texts_may_be_dictionaries() {
+    let r = rows(4);
+    let words = |values: Vec<Option<&str>>, keys: Vec<Option<i32>>| -> ArrayRef {
+        Arc::new(DictionaryArray::new(Int32Array::from(keys), Arc::new(StringArray::from(values))))
+    };
+    let batch = |t: ArrayRef| {
+        let fields: Vec<Field> = r.schema().fields().iter().map(|f| f.as_ref().clone()).collect();
+        let fields = [fields[0].clone(), fields[1].clone(), fields[2].clone().with_data_type(t.data_type().clone())];
+        RecordBatch::try_new(Arc::new(Schema::new(fields.to_vec())), vec![r.column(0).clone(), r.column(1).clone(), t]).unwrap()
+    };
+    let keys = vec![Some(1), None, Some(0), Some(1)];
+    let coded = batch(words(vec![Some("a"), Some("b")], keys.clone()));
+    let plain = StringViewArray::from(vec![Some("b"), None, Some("a"), Some("b")]);
+    assert_eq!(fit(&coded, &r.schema()).unwrap().column(2).as_string_view(), &plain);
+    assert_eq!(fit_coded(&coded, &r.schema()).unwrap().column(2), coded.column(2));
+    // A NULL among the values.
+    let holes = batch(words(vec![Some("a"), None], keys));
+    let plain = StringViewArray::from(vec![None, None, Some("a"), None]);
+    assert_eq!(fit_coded(&holes, &r.schema()).unwrap().column(2).as_string_view(), &plain);
+    let strict: Vec<Field> = r.schema().fields().iter().map(|f| f.as_ref().clone().with_nullable(f.name() != "t")).collect();
+    assert!(fit_coded(&holes, &Arc::new(Schema::new(strict.clone()))).unwrap_err().message().contains("'t' takes no NULL"));
+    assert!(fit_coded(&coded, &Arc::new(Schema::new(strict))).unwrap_err().message().contains("'t' takes no NULL"));
+    // A dictionary of numbers is none of texts.
+    let numbers: ArrayRef = Arc::new(DictionaryArray::new(Int32Array::from(vec![0; 4]), Arc::new(Int64Array::from(vec![1]))));
+    assert!(fit_coded(&batch(numbers), &r.schema()).unwrap_err().message().contains("columns"));
 }

@@ -29,12 +29,26 @@ pub struct Codebook {
 /// A codebook with values of more bytes begins anew.
 const CODEBOOK_BYTES: usize = 32 << 20;
 
-pub(super) enum Values {
+pub(in crate::part) enum Values {
     Numbers(Numbers),
     Texts(Texts),
 }
 
 impl Values {
+    pub fn new(kind: Kind) -> Self {
+        match kind {
+            Kind::Text => Self::Texts(Texts::new()),
+            _ => Self::Numbers(Numbers::new()),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Numbers(n) => n.values.len(),
+            Self::Texts(t) => t.len(),
+        }
+    }
+
     fn bytes(&self) -> usize {
         match self {
             Self::Numbers(n) => n.values.len() * 8,
@@ -44,10 +58,11 @@ impl Values {
 }
 
 /// A source's dictionary, and what its values are numbered in the codebook: not yet, until a row has them.
-struct Table {
+pub(in crate::part) struct Table {
     source: Source,
     numbers: Vec<u32>,
-    /// The chunk that last used it.
+    /// What its values are numbered in the chunk that last used it, as far as that is known.
+    members: Vec<u32>,
     used: u64,
     /// Keeps the place of the values taken.
     _values: ArrayRef,
@@ -62,7 +77,7 @@ enum Source {
 const UNKNOWN: u32 = u32::MAX;
 
 impl Table {
-    fn of(values: &ArrayRef, kind: Kind) -> Result<Self> {
+    pub fn of(values: &ArrayRef, kind: Kind) -> Result<Self> {
         let source = match (values.as_string_view_opt(), values.as_string_opt::<i32>()) {
             (Some(views), _) => Source::Views(views.clone()),
             (_, Some(strings)) => Source::Strings(strings.clone()),
@@ -72,37 +87,80 @@ impl Table {
                 Source::Bits(bits)
             }
         };
-        Ok(Self { source, numbers: vec![UNKNOWN; values.len()], used: 0, _values: values.clone() })
+        Ok(Self { source, numbers: vec![UNKNOWN; values.len()], members: Vec::new(), used: 0, _values: values.clone() })
     }
 
     /// The codebook's number of each row's value.
-    fn translate(&mut self, keys: &PrimitiveArray<Int32Type>, to: &mut Values, mut take: impl FnMut(u32)) -> Result<()> {
-        let mut strays = false;
-        let mut number = |key: i32| match self.numbers.get_mut(key as usize) {
-            Some(known) if *known != UNKNOWN => *known,
-            Some(unknown) => {
-                let key = key as usize;
-                *unknown = match (&self.source, &mut *to) {
-                    (Source::Bits(bits), Values::Numbers(numbers)) => numbers.number(bits[key]),
-                    (Source::Views(texts), Values::Texts(to)) => to.number(texts.value(key).as_bytes()),
-                    (Source::Strings(texts), Values::Texts(to)) => to.number(texts.value(key).as_bytes()),
-                    _ => 0,
-                };
-                *unknown
+    pub fn translate(&mut self, keys: &PrimitiveArray<Int32Type>, to: &mut Values, take: impl FnMut(u32)) -> Result<()> {
+        let (source, numbers) = (&self.source, &mut self.numbers);
+        each_key(keys, numbers, |key| source.number(key, to), take)
+    }
+
+    /// The number in the chunk of each row's value.
+    fn translate_into(
+        &mut self,
+        keys: &PrimitiveArray<Int32Type>,
+        (to, members): (&mut Values, &mut Members),
+        take: impl FnMut(u32),
+    ) -> Result<()> {
+        let (source, numbers) = (&self.source, &mut self.numbers);
+        let number = |key: usize| {
+            if numbers[key] == UNKNOWN {
+                numbers[key] = source.number(key, to);
             }
-            None => {
-                strays = true;
-                0
-            }
+            members.number(numbers[key])
         };
-        match keys.nulls() {
-            None => keys.values().iter().for_each(|k| take(number(*k))),
-            Some(nulls) => nulls.valid_indices().for_each(|i| take(number(keys.value(i)))),
+        each_key(keys, &mut self.members, number, take)
+    }
+
+    /// Nothing is known of another chunk.
+    fn begin(&mut self, chunk: u64) {
+        if self.used != chunk {
+            self.used = chunk;
+            self.members.clear();
+            self.members.resize(self.numbers.len(), UNKNOWN);
         }
-        match strays {
-            false => Ok(()),
-            true => Err(Error::corrupt("a dictionary lacks a value that rows have")),
+    }
+}
+
+impl Source {
+    fn number(&self, key: usize, to: &mut Values) -> u32 {
+        match (self, to) {
+            (Self::Bits(bits), Values::Numbers(numbers)) => numbers.number(bits[key]),
+            (Self::Views(texts), Values::Texts(to)) => to.number(texts.value(key).as_bytes()),
+            (Self::Strings(texts), Values::Texts(to)) => to.number(texts.value(key).as_bytes()),
+            _ => 0,
         }
+    }
+}
+
+/// What is `known` of each key that is not NULL; what is not is asked for once.
+fn each_key(
+    keys: &PrimitiveArray<Int32Type>,
+    known: &mut [u32],
+    mut ask: impl FnMut(usize) -> u32,
+    mut take: impl FnMut(u32),
+) -> Result<()> {
+    let mut strays = false;
+    let mut number = |key: i32| match known.get_mut(key as usize) {
+        Some(known) => {
+            if *known == UNKNOWN {
+                *known = ask(key as usize);
+            }
+            *known
+        }
+        None => {
+            strays = true;
+            0
+        }
+    };
+    match keys.nulls() {
+        None => keys.values().iter().for_each(|k| take(number(*k))),
+        Some(nulls) => nulls.valid_indices().for_each(|i| take(number(keys.value(i)))),
+    }
+    match strays {
+        false => Ok(()),
+        true => Err(Error::corrupt("a dictionary lacks a value that rows have")),
     }
 }
 
@@ -153,10 +211,7 @@ impl<'a> Coded<'a> {
         book.chunk += 1;
         let chunk = book.chunk;
         let (values, tables) = (&mut book.values, &mut book.tables);
-        let values = values.get_or_insert_with(|| match kind {
-            Kind::Text => Values::Texts(Texts::new()),
-            _ => Values::Numbers(Numbers::new()),
-        });
+        let values = values.get_or_insert_with(|| Values::new(kind));
         let mut members = Members { known: Vec::new(), members: Vec::new() };
         let (mut numbers, mut text_bytes) = (Vec::with_capacity(rows), 0);
         let mut present = nulls.then(|| Vec::with_capacity(rows));
@@ -179,8 +234,8 @@ impl<'a> Coded<'a> {
                         Entry::Occupied(known) => known.into_mut(),
                         Entry::Vacant(new) => new.insert(Table::of(source, kind)?),
                     };
-                    table.used = chunk;
-                    table.translate(dictionary.keys().as_primitive(), values, |n| numbers.push(members.number(n)))?;
+                    table.begin(chunk);
+                    table.translate_into(dictionary.keys().as_primitive(), (values, &mut members), |n| numbers.push(n))?;
                 }
                 None => match &mut *values {
                     Values::Texts(texts) => each_text(array, texts, |n| numbers.push(members.number(n)))?,
@@ -201,7 +256,7 @@ impl<'a> Coded<'a> {
 }
 
 /// The number of each text that is not NULL.
-fn each_text(array: &ArrayRef, texts: &mut Texts, mut take: impl FnMut(u32)) -> Result<()> {
+pub(in crate::part) fn each_text(array: &ArrayRef, texts: &mut Texts, mut take: impl FnMut(u32)) -> Result<()> {
     if let Some(array) = array.as_string_view_opt() {
         // Equal views of one array are equal texts: a run is looked up once.
         let mut last: Option<(u128, u32)> = None;
@@ -211,7 +266,11 @@ fn each_text(array: &ArrayRef, texts: &mut Texts, mut take: impl FnMut(u32)) -> 
             }
             let number = match last {
                 Some((seen, number)) if seen == *view => number,
-                _ => texts.number(array.value(i).as_bytes()),
+                // Short texts lie in the view itself, behind their length.
+                _ => match view.to_le_bytes().get(4..(*view as u32 as usize).saturating_add(4)) {
+                    Some(text) => texts.number(text),
+                    None => texts.number(array.value(i).as_bytes()),
+                },
             };
             last = Some((*view, number));
             take(number);
@@ -224,7 +283,7 @@ fn each_text(array: &ArrayRef, texts: &mut Texts, mut take: impl FnMut(u32)) -> 
 }
 
 /// The bits of each value that is not NULL.
-fn each_bits(array: &ArrayRef, kind: Kind, mut take: impl FnMut(u64)) -> Result<()> {
+pub(in crate::part) fn each_bits(array: &ArrayRef, kind: Kind, mut take: impl FnMut(u64)) -> Result<()> {
     macro_rules! each {
         ($t:ty, $bits:expr) => {
             each_of::<$t>(array, $bits, &mut take)

@@ -5,6 +5,13 @@ const SLOTS_FIRST: usize = 1024;
 /// 2^64 divided by the golden ratio (Knuth, TAOCP 3, 6.4: multiplicative hashing).
 const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
 
+/// Every bit of the value has a say: floats of few digits differ only in their upper bits, whole numbers only in their lower.
+#[inline]
+fn spread(bits: u64) -> usize {
+    let product = u128::from(bits) * u128::from(SPREAD);
+    (product as u64 ^ (product >> 64) as u64) as usize
+}
+
 /// Values of up to 64 bits, by their bits.
 pub struct Numbers {
     /// Only numbers: the smaller the table, the more of it is near.
@@ -20,7 +27,7 @@ impl Numbers {
     #[inline]
     pub fn number(&mut self, bits: u64) -> u32 {
         let mask = self.slots.len() - 1;
-        let mut slot = (bits.wrapping_mul(SPREAD) >> 32) as usize & mask;
+        let mut slot = spread(bits) & mask;
         loop {
             let number = self.slots[slot];
             if number == EMPTY {
@@ -44,7 +51,7 @@ impl Numbers {
         let mask = self.slots.len() * 4 - 1;
         self.slots = vec![EMPTY; mask + 1];
         for (number, bits) in self.values.iter().enumerate() {
-            let mut slot = (bits.wrapping_mul(SPREAD) >> 32) as usize & mask;
+            let mut slot = spread(*bits) & mask;
             while self.slots[slot] != EMPTY {
                 slot = (slot + 1) & mask;
             }

@@ -1,14 +1,15 @@
 //! A chunk as its writer coded it: numbers and the dictionary they are of, without looking a value up.
 
-use super::{Kind, hybrid};
+use super::{Kind, codebook::Values, hybrid};
 use arrow::{
     array::{
-        ArrayRef, DictionaryArray, Float32Array, Float64Array, Int32Array, Int64Array, PrimitiveArray, StringViewBuilder, UInt32Array,
-        UInt64Array,
+        ArrayRef, DictionaryArray, Float32Array, Float64Array, Int32Array, Int64Array, PrimitiveArray, StringArray, StringViewBuilder,
+        UInt32Array, UInt64Array,
     },
     buffer::NullBuffer,
     compute::cast,
     datatypes::{DataType, Int32Type, TimeUnit, TimestampMicrosecondType, TimestampNanosecondType},
+    error::ArrowError,
 };
 use bytes::{Buf, Bytes};
 use parquet::{
@@ -186,14 +187,22 @@ fn values_of(page: &Bytes, n: usize, kind: Kind, t: &DataType) -> Result<ArrayRe
     let bytes = n.checked_mul(kind.width()).and_then(|len| page.get(..len)).ok_or_else(|| damaged("a short dictionary"))?;
     let four = || bytes.chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]]));
     let eight = || bytes.chunks_exact(8).map(|c| u64::from_le_bytes([c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]]));
+    Ok(match kind.width() {
+        4 => numbers_of(four().map(u64::from), kind, t)?,
+        _ => numbers_of(eight(), kind, t)?,
+    })
+}
+
+/// Values by their bits, of which a narrow type has the lower half.
+fn numbers_of(bits: impl Iterator<Item = u64>, kind: Kind, t: &DataType) -> std::result::Result<ArrayRef, ArrowError> {
     Ok(match kind {
-        Kind::Int32 => cast(&Int32Array::from_iter_values(four().map(|v| v as i32)), t)?,
-        Kind::UInt32 => cast(&UInt32Array::from_iter_values(four()), t)?,
-        Kind::Float32 => Arc::new(Float32Array::from_iter_values(four().map(f32::from_bits))),
-        Kind::Float64 => Arc::new(Float64Array::from_iter_values(eight().map(f64::from_bits))),
-        Kind::UInt64 => Arc::new(UInt64Array::from_iter_values(eight())),
+        Kind::Int32 => cast(&Int32Array::from_iter_values(bits.map(|v| v as i32)), t)?,
+        Kind::UInt32 => cast(&UInt32Array::from_iter_values(bits.map(|v| v as u32)), t)?,
+        Kind::Float32 => Arc::new(Float32Array::from_iter_values(bits.map(|v| f32::from_bits(v as u32)))),
+        Kind::Float64 => Arc::new(Float64Array::from_iter_values(bits.map(f64::from_bits))),
+        Kind::UInt64 => Arc::new(UInt64Array::from_iter_values(bits)),
         _ => {
-            let numbers = Int64Array::from_iter_values(eight().map(|v| v as i64));
+            let numbers = Int64Array::from_iter_values(bits.map(|v| v as i64));
             match t {
                 DataType::Timestamp(TimeUnit::Microsecond, zone) => {
                     Arc::new(numbers.reinterpret_cast::<TimestampMicrosecondType>().with_timezone_opt(zone.clone()))
@@ -205,6 +214,20 @@ fn values_of(page: &Bytes, n: usize, kind: Kind, t: &DataType) -> Result<ArrayRe
             }
         }
     })
+}
+
+/// What was numbered, by number; texts without views.
+pub(in crate::part) fn array_of(values: &Values, kind: Kind, t: &DataType) -> std::result::Result<ArrayRef, ArrowError> {
+    match values {
+        Values::Numbers(numbers) => numbers_of(numbers.values.iter().copied(), kind, t),
+        Values::Texts(texts) => {
+            let texts: Vec<&str> = (0..texts.len())
+                .map(|i| std::str::from_utf8(texts.get(i)))
+                .collect::<std::result::Result<_, _>>()
+                .map_err(|e| ArrowError::InvalidArgumentError(e.to_string()))?;
+            Ok(Arc::new(StringArray::from_iter_values(texts)))
+        }
+    }
 }
 
 fn texts_of(page: &Bytes, n: usize) -> Result<ArrayRef> {
@@ -224,7 +247,7 @@ fn texts_of(page: &Bytes, n: usize) -> Result<ArrayRef> {
 }
 
 /// The values that rows of a coded column have, one each.
-pub fn values_by_row(coded: &ArrayRef) -> std::result::Result<ArrayRef, arrow::error::ArrowError> {
+pub fn values_by_row(coded: &ArrayRef) -> std::result::Result<ArrayRef, ArrowError> {
     use arrow::array::AsArray;
     match coded.as_any_dictionary_opt() {
         Some(dictionary) => arrow::compute::take(dictionary.values(), dictionary.keys(), None),

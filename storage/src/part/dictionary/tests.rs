@@ -224,15 +224,3 @@ fn what_is_not_handled_here_is_left_to_the_library() {
     assert!(write::encode(&options(Codec::Lz4, 1 << 20), &[list], &mut write::Codebook::default()).unwrap().is_none());
     assert_eq!(Kind::of(&DataType::Boolean), None);
 }
-
-#[test]
-fn texts_become_a_dictionary_where_they_repeat() {
-    let words = ["short", "", "exactly 12 b", "longer than twelve bytes", "\u{e4}\u{f6}"];
-    let column: ArrayRef = Arc::new(StringViewArray::from_iter((0..1000).map(|i| (i % 6 != 5).then(|| words[i % 6]))));
-    let dictionary = super::text_dictionary(&column).unwrap();
-    assert_eq!(dictionary.as_any_dictionary().values().len(), words.len());
-    assert_eq!(&cast(&dictionary, &DataType::Utf8View).unwrap(), &column);
-    let all_different: ArrayRef = Arc::new(StringViewArray::from_iter_values((0..10_000).map(|i| i.to_string())));
-    assert!(super::text_dictionary(&all_different).is_none());
-    assert!(super::text_dictionary(&(Arc::new(Int64Array::from(vec![1])) as ArrayRef)).is_none());
-}

@@ -1,6 +1,9 @@
 use super::*;
 use arrow::{
-    array::{Float64Array, Int64Array, StringArray, StringViewArray, TimestampMicrosecondArray},
+    array::{
+        DictionaryArray, Float64Array, Int32Array, Int64Array, StringArray, StringViewArray, TimestampMicrosecondArray, UInt8Array,
+        UInt64Array,
+    },
     datatypes::Int32Type,
 };
 use proptest::prelude::*;
@@ -9,6 +12,16 @@ use std::sync::Arc;
 /// What `by_rows` says, as the plain order.
 fn reference(keys: &[ArrayRef]) -> Vec<u32> {
     by_rows(keys).unwrap().unwrap_or_else(|| (0..keys[0].len() as u32).collect())
+}
+
+/// The values backwards in a dictionary that also has a NULL.
+fn dictionary_of(values: &ArrayRef) -> DictionaryArray<Int32Type> {
+    let values = values.as_primitive::<Int64Type>();
+    let distinct: std::collections::BTreeSet<i64> = values.iter().flatten().collect();
+    let words: Vec<Option<i64>> = distinct.iter().rev().map(|v| Some(*v)).chain([None]).collect();
+    let key = |v: Option<i64>| words.iter().position(|w| *w == v).map(|i| i as i32);
+    let keys: Int32Array = values.iter().map(key).collect();
+    DictionaryArray::new(keys, Arc::new(Int64Array::from(words)))
 }
 
 fn sorted(keys: &[ArrayRef]) -> Vec<u32> {
@@ -27,7 +40,17 @@ proptest! {
         for keys in [vec![views.clone(), whole.clone()], vec![whole.clone(), views.clone()], vec![floats.clone()], vec![whole.clone(), floats], vec![views.clone()]] {
             prop_assert_eq!(sorted(&keys), reference(&keys));
         }
-        prop_assert_eq!(sorted(&[dictionary, whole.clone()]), reference(&[views, whole]));
+        let numbered: ArrayRef = Arc::new(dictionary_of(&whole));
+        prop_assert_eq!(sorted(&[dictionary.clone(), whole.clone()]), reference(&[views.clone(), whole.clone()]));
+        prop_assert_eq!(sorted(&[numbered.clone(), dictionary]), reference(&[whole, views]));
+    }
+
+    #[test]
+    fn keys_of_any_width_are_sorted_by_digits(rows in proptest::collection::vec((any::<u64>(), 0u8..3), 0..300), shift in 0u32..64) {
+        let wide: ArrayRef = Arc::new(UInt64Array::from_iter_values(rows.iter().map(|r| r.0 >> shift)));
+        let narrow: ArrayRef = Arc::new(UInt8Array::from_iter_values(rows.iter().map(|r| r.1)));
+        prop_assert_eq!(sorted(&[wide.clone(), narrow.clone()]), reference(&[wide.clone(), narrow.clone()]));
+        prop_assert_eq!(sorted(&[narrow.clone(), wide.clone()]), reference(&[narrow, wide]));
     }
 }
 
@@ -51,13 +74,4 @@ fn the_extremes_of_a_type_do_not_overflow() {
     assert_eq!(sorted(std::slice::from_ref(&extremes)), [1, 2, 3, 0]);
     let texts: ArrayRef = Arc::new(StringArray::from(vec!["b", "a", "b", "a"]));
     assert_eq!(sorted(&[texts, extremes]), [1, 3, 2, 0]);
-}
-
-#[test]
-fn reorder_takes_whole_rows() {
-    let a: ArrayRef = Arc::new(Int64Array::from(vec![3, 1, 2]));
-    let b: ArrayRef = Arc::new(StringArray::from(vec!["c", "a", "b"]));
-    let batch = RecordBatch::try_from_iter([("a", a), ("b", b)]).unwrap();
-    let out = reorder(&batch, &[1, 2, 0]).unwrap();
-    assert_eq!(out.column(1).as_string::<i32>().iter().flatten().collect::<String>(), "abc");
 }

@@ -2,14 +2,16 @@
 //!
 //! A rewrite moves rows, not values: a value that stood in a source's dictionary is looked up once for the output's, however many rows
 //! have it, and a run of rows is a run of numbers. `intern` numbers values, `codebook` keeps a column's from chunk to chunk, `hybrid` is Parquet's coding of numbers, `write` makes a
-//! chunk, `read` hands a chunk out as numbers and dictionary. What they do not know (nested types, rare codecs, dictionaries that grew
+//! chunk and `page_index` what readers skip by, `read` hands a chunk out as numbers and dictionary; `delta` makes chunks of differences. What they do not know (nested types, rare codecs, dictionaries that grew
 //! too large) is left to the Parquet library, which writes the same chunks, only slower.
 //!
 //! Guards: a chunk written here has the pages, bounds and page index that the library gives the same values.
 
 pub(super) mod codebook;
+pub(super) mod delta;
 pub(super) mod hybrid;
 pub(super) mod intern;
+mod page_index;
 pub(super) mod read;
 pub(super) mod write;
 

@@ -25,6 +25,7 @@ use parquet::{
         ArrowSchemaConverter, add_encoded_arrow_schema_to_metadata,
         arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves},
     },
+    basic::Encoding,
     file::{
         metadata::SortingColumn,
         properties::{EnabledStatistics, WriterProperties, WriterVersion},
@@ -423,6 +424,12 @@ fn encode_columns(
         if let (Some(Choice::Dictionary | Choice::Unbounded), Some(column)) = (choices.get(i), leaf_columns.get(leaf)) {
             let arrays: Vec<ArrayRef> = batches.iter().map(|b| b.column(i).clone()).collect();
             if let Some(chunk) = dictionary::write::encode(&coded_options(options, field, column), &arrays, book)? {
+                return Ok((i, vec![ColumnChunk::Coded(chunk)]));
+            }
+        }
+        if let (Some(Choice::Plain(Encoding::DELTA_BINARY_PACKED)), Some(column)) = (choices.get(i), leaf_columns.get(leaf)) {
+            let arrays: Vec<ArrayRef> = batches.iter().map(|b| b.column(i).clone()).collect();
+            if let Some(chunk) = dictionary::delta::encode(&coded_options(options, field, column), &arrays)? {
                 return Ok((i, vec![ColumnChunk::Coded(chunk)]));
             }
         }

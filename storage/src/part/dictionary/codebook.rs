@@ -341,7 +341,7 @@ impl Dictionary<'_> {
 
     pub fn orders(&self, kind: Kind) -> Vec<u64> {
         match self.of {
-            Values::Numbers(n) => self.members.iter().map(|m| super::write::order(n.values[*m as usize], kind)).collect(),
+            Values::Numbers(n) => self.members.iter().map(|m| super::page_index::order(n.values[*m as usize], kind)).collect(),
             Values::Texts(t) => {
                 let mut sorted: Vec<usize> = (0..self.len()).collect();
                 sorted.sort_unstable_by_key(|i| t.get(self.members[*i] as usize));

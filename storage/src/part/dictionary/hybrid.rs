@@ -38,6 +38,18 @@ pub fn run(value: u32, times: usize, width: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(&value.to_le_bytes()[..usize::from(width).div_ceil(8)]);
 }
 
+/// Appends the levels of `rows` rows, 1 for a row with a value, behind their length in bytes.
+pub fn levels(present: Option<&[u32]>, rows: usize, out: &mut Vec<u8>) {
+    let from = out.len();
+    out.extend_from_slice(&[0; 4]);
+    match present {
+        Some(present) => encode(present, 1, out),
+        None => run(1, rows, 1, out),
+    }
+    let length = (out.len() - from - 4) as u32;
+    out[from..from + 4].copy_from_slice(&length.to_le_bytes());
+}
+
 fn pack(values: &[u32], width: u8, out: &mut Vec<u8>) {
     if values.is_empty() {
         return;
@@ -64,7 +76,7 @@ fn pack(values: &[u32], width: u8, out: &mut Vec<u8>) {
     out.truncate(end);
 }
 
-fn varint(mut n: u64, out: &mut Vec<u8>) {
+pub fn varint(mut n: u64, out: &mut Vec<u8>) {
     while n >= 0x80 {
         out.push(n as u8 | 0x80);
         n >>= 7;

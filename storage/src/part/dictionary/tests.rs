@@ -1,5 +1,5 @@
 use super::{
-    Kind, hybrid,
+    Kind, delta, hybrid,
     intern::{Numbers, Texts},
     write,
 };
@@ -91,6 +91,16 @@ proptest! {
     }
 
     #[test]
+    fn a_chunk_is_what_the_library_writes_of_differences_of_any_width(values in proptest::collection::vec((any::<i64>(), 0u32..64), 1..700), shift in 0u32..64) {
+        let wide: Vec<i64> = values.iter().map(|(v, s)| v >> (*s).max(shift)).collect();
+        agree_as(&[Arc::new(Int64Array::from(wide.clone()))], false, true);
+        agree_as(&[Arc::new(Int32Array::from_iter_values(wide.iter().map(|v| *v as i32)))], true, true);
+        agree_as(&[Arc::new(UInt64Array::from_iter_values(wide.iter().map(|v| *v as u64)))], false, true);
+        agree_as(&[Arc::new(UInt32Array::from_iter_values(wide.iter().map(|v| *v as u32)))], false, true);
+        agree_as(&[Arc::new(Int64Array::from_iter(wide.iter().map(|v| (v % 3 != 0).then_some(*v))))], true, true);
+    }
+
+    #[test]
     fn a_chunk_is_what_the_library_writes_of_floats(picks in proptest::collection::vec(proptest::option::of(0usize..9), 1..200), nulls in any::<bool>()) {
         let of = [0.0, -0.0, 1.5, -1.5, f64::INFINITY, f64::NEG_INFINITY, 1e300, 1e-300, 7.25];
         let values: Vec<Option<f64>> = picks.into_iter().map(|p| if nulls { p.map(|p| of[p]) } else { Some(of[p.unwrap_or(2)]) }).collect();
@@ -113,16 +123,27 @@ proptest! {
     }
 }
 
-/// Writes the arrays here and with the library: the same rows, and the same metadata but for sizes.
+/// Writes the arrays here and with the library, with a dictionary and, whole numbers, as differences.
 fn agree(arrays: &[ArrayRef], nullable: bool) {
+    agree_as(arrays, nullable, false);
+    if !matches!(Kind::of(arrays[0].data_type()), Some(Kind::Float32 | Kind::Float64 | Kind::Text)) {
+        let mine = agree_as(arrays, nullable, true);
+        // Values that were numbered.
+        let coded = |a: &ArrayRef| cast(a, &DataType::Dictionary(Box::new(DataType::Int32), Box::new(a.data_type().clone()))).unwrap();
+        assert_eq!(agree_as(&arrays.iter().map(coded).collect::<Vec<_>>(), nullable, true), mine);
+    }
+}
+
+/// The same rows, and the same metadata but for sizes. The file.
+fn agree_as(arrays: &[ArrayRef], nullable: bool, delta: bool) -> Bytes {
     let t = match arrays[0].data_type() {
         DataType::Dictionary(_, values) => values.as_ref().clone(),
         t => t.clone(),
     };
     let plain: Vec<ArrayRef> = arrays.iter().map(|a| cast(a, &t).unwrap()).collect();
     let whole = concat(&plain.iter().map(|a| a.as_ref()).collect::<Vec<_>>()).unwrap();
-    let (ours, mine) = file(&t, nullable, Some(arrays), &whole);
-    let (theirs, library) = file(&t, nullable, None, &whole);
+    let (ours, mine) = file(&t, nullable, Some(arrays), &whole, delta);
+    let (theirs, library) = file(&t, nullable, None, &whole, delta);
     assert_eq!(&cast(&rows(&ours), &t).unwrap(), &whole);
     assert_eq!(&cast(&rows(&theirs), &t).unwrap(), &whole);
     let (a, b) = (mine.row_group(0).column(0), library.row_group(0).column(0));
@@ -133,6 +154,11 @@ fn agree(arrays: &[ArrayRef], nullable: bool) {
         |m: &ParquetMetaData| m.offset_index().unwrap()[0][0].page_locations().iter().map(|l| l.first_row_index).collect::<Vec<_>>();
     assert_eq!(places(&mine), places(&library));
     assert_eq!(encodings(a), encodings(b));
+    if delta {
+        let pages = |c: &ColumnChunkMetaData| (c.uncompressed_size(), c.page_encoding_stats().cloned());
+        assert_eq!(pages(a), pages(b), "{t}");
+    }
+    ours
 }
 
 fn encodings(c: &ColumnChunkMetaData) -> Vec<parquet::basic::Encoding> {
@@ -147,10 +173,14 @@ fn index_of(m: &ParquetMetaData) -> String {
     text.split("repetition_level_histograms").next().unwrap_or_default().to_owned()
 }
 
-fn file(t: &DataType, nullable: bool, ours: Option<&[ArrayRef]>, whole: &ArrayRef) -> (Bytes, ParquetMetaData) {
+fn file(t: &DataType, nullable: bool, ours: Option<&[ArrayRef]>, whole: &ArrayRef, delta: bool) -> (Bytes, ParquetMetaData) {
     let field = Field::new("c", t.clone(), nullable);
     let schema = Arc::new(Schema::new(vec![field.clone()]));
-    let properties = WriterProperties::builder()
+    let properties = match delta {
+        true => WriterProperties::builder().set_dictionary_enabled(false).set_encoding(parquet::basic::Encoding::DELTA_BINARY_PACKED),
+        false => WriterProperties::builder(),
+    };
+    let properties = properties
         .set_compression(Codec::Lz4.parquet())
         .set_data_page_row_count_limit(PAGE_ROWS)
         .set_write_batch_size(PAGE_ROWS)
@@ -169,7 +199,11 @@ fn file(t: &DataType, nullable: bool, ours: Option<&[ArrayRef]>, whole: &ArrayRe
                 page_rows: PAGE_ROWS,
                 dictionary_bytes: 1 << 20,
             };
-            let chunk = write::encode(&options, arrays, &mut write::Codebook::default()).unwrap().expect("a column that is handled here");
+            let chunk = match delta {
+                true => delta::encode(&options, arrays),
+                false => write::encode(&options, arrays, &mut write::Codebook::default()),
+            };
+            let chunk = chunk.unwrap().expect("a column that is handled here");
             let mut group = file.next_row_group().unwrap();
             group.append_column(&chunk.bytes, chunk.close).unwrap();
             group.close().unwrap();

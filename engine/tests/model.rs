@@ -1,30 +1,33 @@
-//! The engine beside a vector of rows: one seed drives inserts, transactions, flushes, merges, rules, truncation, a moving clock,
-//! reopenings and losses of power, and after each step both must say the same.
+//! The engine beside a vector of rows: one seed drives inserts, transactions, flushes, merges, rules, moves, codecs, graces, truncation,
+//! a moving clock, reopenings and losses of power, and after each step both must say the same.
 //!
 //! A row that was due while its rule was in force may be gone (removal by rules is asynchronous) and, once gone, never comes back. After
-//! SETTLE on a stream whose prunes need not keep their distance, and after OPTIMIZE FINAL, no row that is due is left. What a loss of
-//! power left open is settled by the first look after it: all of a unit or nothing.
+//! SETTLE on a stream whose jobs need not keep their distance no row that is due is left, and each part has the codec and the place that
+//! its rows are due for; after OPTIMIZE FINAL no row that is due is left. What a loss of power left open is settled by the first look
+//! after it: all of a unit or nothing.
 //! `EBB_MODEL_SEEDS=from..to` runs other seeds.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod support;
 
-use ebb_engine::{Engine, InsertOptions, ReadView, Result, Timestamp};
+use arrow::{array::AsArray, datatypes::TimestampMicrosecondType};
+use ebb_engine::{Engine, InsertOptions, ReadView, Result, Timestamp, Which};
 use ebb_storage::{
+    codec::Codec,
     ids::{SchemaVersion, StreamId},
     interval::Interval,
     manifest::invariants,
+    part::{PartReader, reader::ReadOptions},
     testkit::{
         crash_store::{CrashDisk, Unsynced},
         power::Cut,
     },
 };
-use futures::TryStreamExt;
 use std::{collections::BTreeMap, sync::Arc};
-use support::*;
+use support::{tiered::*, *};
 
-const SEEDS: std::ops::Range<u64> = 0..200;
+const SEEDS: std::ops::Range<u64> = 0..140;
 const STEPS: usize = 24;
 const HOSTS: [&str; 3] = ["a", "b", "c"];
 
@@ -47,8 +50,20 @@ impl Dice {
 /// (v, sn) of a stream's rows.
 type Seen = Vec<(i64, i64)>;
 
-/// Rows older than so many days go, of one host or of all.
-type Rules = Vec<(i64, Option<usize>)>;
+/// What is to happen once rows, or all rows of a part, are so many days old.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Age {
+    /// Rows go, of one host or of all.
+    Gone(Option<usize>),
+    Codec(u8),
+    Volume(usize),
+}
+
+type Rules = Vec<(i64, Age)>;
+
+const VOLUMES: [&str; 3] = ["hot", "warm", "cold"];
+/// No part there is recompressed by itself.
+const COLD: usize = 2;
 
 #[derive(Debug, Clone)]
 struct Row {
@@ -72,7 +87,13 @@ struct Stream {
 
 impl Stream {
     fn is_due(&self, row: &Row, now: i64) -> bool {
-        self.rules.iter().any(|(days, host)| row.ts + days * DAY <= now && host.is_none_or(|h| h == row.host))
+        let takes = |age: &Age| matches!(age, Age::Gone(host) if host.is_none_or(|h| h == row.host));
+        self.rules.iter().any(|(days, age)| row.ts + days * DAY <= now && takes(age))
+    }
+    /// The rule in force for a part whose newest row is of `ts`, among those that `of` picks.
+    fn in_force<T>(&self, ts: i64, now: i64, of: impl Fn(Age) -> Option<T>) -> Option<T> {
+        let due = self.rules.iter().enumerate().filter(|(_, (days, _))| ts + days * DAY <= now);
+        due.filter_map(|(i, (days, age))| Some(((ts + days * DAY, i), of(*age)?))).max_by_key(|(at, _)| *at).map(|(_, what)| what)
     }
     fn mark(&mut self, now: i64) {
         let due: Vec<i64> = self.rows.iter().filter(|(_, r)| self.is_due(r, now)).map(|(v, _)| *v).collect();
@@ -81,9 +102,16 @@ impl Stream {
 }
 
 fn rules_of(rules: &Rules) -> Vec<ebb_storage::rules::Rule> {
-    let rule = |(days, host): &(i64, Option<usize>)| {
-        let only = host.map(|h| format!("host = '{}'", HOSTS[h]));
-        delete(&format!("ts + {days} days"), only.as_deref(), (*days as u64) * 10 + host.map_or(9, |h| h as u64))
+    let rule = |(days, age): &(i64, Age)| {
+        let (when, id) = (format!("ts + {days} days"), *days as u64 * 100);
+        match age {
+            Age::Gone(host) => {
+                let only = host.map(|h| format!("host = '{}'", HOSTS[h]));
+                delete(&when, only.as_deref(), id + host.map_or(9, |h| h as u64))
+            }
+            Age::Codec(level) => recompress(&when, Codec::Zstd(*level), id + 10 + u64::from(*level)),
+            Age::Volume(v) => to(&when, volume(VOLUMES[*v]), id + 20 + *v as u64),
+        }
     };
     rules.iter().map(rule).collect()
 }
@@ -109,15 +137,20 @@ struct World {
 impl World {
     async fn new(seed: u64) -> (Self, Arc<Engine>) {
         let machine = CrashDisk::default();
-        let e = open_on(&machine, START).await.unwrap();
+        let e = open_tiered(&machine, START, false).await.unwrap();
+        make_tiers(&e, [ROOM; 3]).await.unwrap();
         let mut world = Self { dice: Dice(seed), machine, now: START.0, streams: Vec::new(), next_v: 1, held: None, told: Vec::new() };
         for n in 0..2 + world.dice.below(2) {
             let rules = world.rules();
             let (name, exact) = (format!("s{n}"), n != 1);
-            let mut new = def(&name, rules_of(&rules));
+            let mut new = tiered(&name, rules_of(&rules));
             match exact {
-                true => new = with(new, "merge_with_ttl_timeout", 0),
-                false => new = with(new, "ttl_only_drop_parts", world.dice.below(2) as i64),
+                true => new = with(new, "ttl_move_grace_seconds", 0),
+                false => {
+                    new = with(new, "merge_with_ttl_timeout", 14_400);
+                    new = with(new, "merge_with_recompression_ttl_timeout", 14_400);
+                    new = with(new, "ttl_only_drop_parts", world.dice.below(2) as i64);
+                }
             }
             let id = e.create_stream(new, false).await.unwrap();
             world.streams.push(Stream { id, name, rules, exact, rows: BTreeMap::new() });
@@ -126,8 +159,13 @@ impl World {
     }
 
     fn rules(&mut self) -> Rules {
-        let n = self.dice.below(3);
-        (0..n).map(|_| (1 + self.dice.below(30) as i64, [None, Some(0), Some(1), Some(2)][self.dice.below(4) as usize])).collect()
+        let n = self.dice.below(5);
+        let age = |dice: &mut Dice| match dice.below(6) {
+            0 | 1 => Age::Gone([None, Some(0), Some(1), Some(2)][dice.below(4) as usize]),
+            2 | 3 => Age::Codec(1 + dice.below(3) as u8),
+            _ => Age::Volume(dice.below(3) as usize),
+        };
+        (0..n).map(|_| (1 + self.dice.below(30) as i64, age(&mut self.dice))).collect()
     }
 
     fn stream(&mut self) -> usize {
@@ -154,7 +192,7 @@ impl World {
     async fn step(&mut self, e: &Engine) -> (Result<()>, Open) {
         let at = self.stream();
         let id = self.streams[at].id;
-        match self.dice.below(17) {
+        match self.dice.below(19) {
             0..=3 => {
                 let rows = self.new_rows();
                 let key = (self.dice.below(3) == 0).then(|| format!("k{}", self.next_v));
@@ -266,10 +304,23 @@ impl World {
                     for at in 0..self.streams.len() {
                         if self.streams[at].exact {
                             self.nothing_due_is_left(e, at).await;
+                            self.all_is_in_its_place(e, at).await;
                         }
                     }
                 }
                 (done, Open::Nothing)
+            }
+            17 => {
+                let partitions: Vec<String> =
+                    e.manifest().stream(id).map(|s| s.partitions.keys().map(|k| k.to_string()).collect()).unwrap_or_default();
+                let (some, v) = (self.dice.next() as usize, self.dice.below(3) as usize);
+                if partitions.is_empty() {
+                    return (Ok(()), Open::Nothing);
+                }
+                let partition = &partitions[some % partitions.len()];
+                self.told.push(format!("move {at} {partition} to {}", VOLUMES[v]));
+                let moved = e.move_parts(id, Which::Partition(partition), &volume(VOLUMES[v])).await;
+                (moved.map(|_| ()), Open::Nothing)
             }
             _ => {
                 match self.held.take() {
@@ -299,6 +350,33 @@ impl World {
         for v in values(e, s.id).await {
             let row = s.rows.get(&v).unwrap_or_else(|| panic!("{}: nobody wrote {v}", s.name));
             assert!(!s.is_due(row, self.now), "{}: {v} is due and still there", s.name);
+        }
+    }
+
+    /// Each part has the codec and the place that its rows are due for.
+    async fn all_is_in_its_place(&self, e: &Engine, at: usize) {
+        let s = &self.streams[at];
+        let view = e.read().stream(s.id).unwrap();
+        for part in &view.parts {
+            let reader = PartReader::open_verified(&part.store, &part.key, &part.meta).await.unwrap();
+            let mut newest = i64::MIN;
+            for batch in reader.read(&ReadOptions::default()).unwrap() {
+                let batch = batch.unwrap();
+                let ts = batch.column_by_name("ts").unwrap().as_primitive::<TimestampMicrosecondType>().clone();
+                newest = newest.max(ts.values().iter().copied().max().unwrap());
+            }
+            let (name, placement) = (&part.meta.name, &part.meta.placement);
+            let here = ["h", "w", "c"].iter().position(|d| *d == &*part.disk).unwrap();
+            let place = s.in_force(newest, self.now, |a| if let Age::Volume(v) = a { Some(v) } else { None });
+            assert!(place.is_none_or(|v| v == here), "{}: {name} is on {here} under {:?}", s.name, s.rules);
+            let codec = s.in_force(newest, self.now, |a| if let Age::Codec(l) = a { Some(Codec::Zstd(l)) } else { None });
+            assert!(
+                here == COLD || codec.is_none_or(|c| c == placement.codec),
+                "{}: {name} is {} under {:?}",
+                s.name,
+                placement.codec,
+                s.rules
+            );
         }
     }
 
@@ -379,7 +457,7 @@ impl World {
                         let _ = e.close().await;
                     }
                     drop(e);
-                    e = match open_on(&self.machine, Timestamp(self.now)).await {
+                    e = match open_tiered(&self.machine, Timestamp(self.now), false).await {
                         Ok(e) => e,
                         Err(error) => {
                             assert!(cut, "{error}");
@@ -435,10 +513,10 @@ impl World {
         self.machine = self.machine.reopen(unsynced);
         if self.dice.below(3) == 0 {
             self.machine.power.cut_at(1 + self.dice.below(4), Cut::AppliedNotAcknowledged);
-            let _ = open_on(&self.machine, Timestamp(self.now)).await;
+            let _ = open_tiered(&self.machine, Timestamp(self.now), false).await;
             self.machine = self.machine.reopen(unsynced);
         }
-        open_on(&self.machine, Timestamp(self.now)).await.unwrap()
+        open_tiered(&self.machine, Timestamp(self.now), false).await.unwrap()
     }
 
     /// What is stored in the end is what the manifest names.
@@ -449,9 +527,12 @@ impl World {
         self.compare(&e).await;
         e.settle(None).await.unwrap();
         self.compare(&e).await;
-        let listed: Vec<_> = self.machine.store("data").list(None).try_collect().await.unwrap();
+        let mut listed = 0;
+        for disk in ["data", "h", "w", "c"] {
+            listed += stored(&self.machine, disk).await;
+        }
         let named: usize = e.manifest().streams().map(|s| s.parts.size()).sum();
-        assert_eq!(listed.len(), named, "what is stored is what the manifest names");
+        assert_eq!(listed, named, "what is stored is what the manifest names");
         self.machine.clone()
     }
 }

@@ -7,7 +7,7 @@ use crate::{
     core::Core,
     ingest::flush,
     job, limits,
-    plan::{self, Plan, optimize},
+    plan::{self, Plan, Stops, optimize},
     schedule::{driver, views},
 };
 use ebb_storage::{
@@ -170,6 +170,11 @@ impl Engine {
     pub fn start(&self, what: Stop, stream: Option<StreamId>) {
         self.core.stops.lock().retain(|(w, s)| *w != what || stream.is_some() && *s != stream);
         self.core.jobs.wake();
+    }
+
+    /// What is stopped for the stream, by itself or with all others.
+    pub fn stops(&self, stream: StreamId) -> Stops {
+        views::stops_of(&self.core, stream)
     }
 
     /// SYSTEM STOP MERGES ON VOLUME: what lies there is neither rewritten nor removed.

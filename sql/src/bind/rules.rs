@@ -1,4 +1,5 @@
-//! TTL rules: every name in them is checked before what is not built is refused, so that a wrong name is called wrong.
+//! TTL rules: from words to what the engine goes by. Every name in them is checked here; what a rule is worth is told by its
+//! fingerprint, which holds column ids and no texts.
 
 use crate::{
     Error, Result,
@@ -23,7 +24,6 @@ use ebb_storage::{
 pub fn bind(list: &[Rule], def: &StreamDef, compiler: &Compiler, policy: &StoragePolicy) -> Result<Vec<rules::Rule>> {
     let mut bound = Vec::with_capacity(list.len());
     let mut plain_delete = false;
-    let mut unbuilt = None;
     for rule in list {
         let at = |e: Error| e.at(rule.position.0);
         let when = time(&rule.when, def, compiler).map_err(at)?;
@@ -48,7 +48,11 @@ pub fn bind(list: &[Rule], def: &StreamDef, compiler: &Compiler, policy: &Storag
                 if *codec == Codec::None {
                     return Err(at(Error::invalid("RECOMPRESS CODEC(NONE) does not compress: name a codec that does")));
                 }
-                unbuilt.get_or_insert((rule.position.0, "TTL ... RECOMPRESS"));
+                bound.push(rules::Rule {
+                    when: rule.when.text.clone(),
+                    action: rules::Action::Recompress(*codec),
+                    fingerprint: fingerprint(&["recompress", &codec.to_string(), &identity]),
+                });
             }
             Action::Move(to) => {
                 ebb_engine::disks::destination(to, policy).map_err(|e| at(e.into()))?;
@@ -75,10 +79,7 @@ pub fn bind(list: &[Rule], def: &StreamDef, compiler: &Compiler, policy: &Storag
             }
         }
     }
-    match unbuilt {
-        Some((position, what)) => Err(Error::unsupported(format!("{what}: not built yet")).at(position)),
-        None => Ok(bound),
-    }
+    Ok(bound)
 }
 
 fn row_only(bound: &Bound, text: &str) -> Result<()> {

@@ -34,9 +34,12 @@ pub(super) async fn run(session: &mut Session, optimize: &Optimize) -> Result<Ou
         return Err(Error::not_found(format!("{} has no partition '{p}': system.parts lists them", state.def.full_name())));
     }
     let done = engine.optimize(state.def.id, partition.as_deref(), optimize.final_).await?;
-    let stopped = engine.status().stopped;
-    if stopped.iter().any(|s| s.to_ascii_uppercase().contains("TTL")) {
+    let stops = engine.stops(state.def.id);
+    if stops.ttl_merges {
         session.notice(Notice::notice("TTL merges are stopped: what rules ask for was left out"));
+    }
+    if stops.moves && state.def.policy.ttl.iter().any(|r| matches!(r.action, ebb_storage::rules::Action::Move(_))) {
+        session.notice(Notice::notice("moves are stopped: parts stay where they are"));
     }
     let n = |v: u64| Arc::new(Int64Array::from(vec![i64::try_from(v).unwrap_or(i64::MAX)])) as ArrayRef;
     let columns = vec![

@@ -12,11 +12,12 @@ use crate::{
     bind::{alter, create_stream, expression, names},
     error::ErrorKind,
     sqlstate,
-    statement::{AlterAction, AlterStream, Column, CreateStream, DropStream, RenameStream, TruncateStream},
+    statement::{AlterAction, AlterStream, Column, CreateStream, DropStream, Movable, RenameStream, TruncateStream},
     types::{self, of_field},
 };
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::ScalarValue;
+use ebb_engine::Which;
 use ebb_storage::{
     ids::StreamId,
     manifest::Manifest,
@@ -148,7 +149,7 @@ pub(super) async fn alter(session: &mut Session, alter: &AlterStream) -> Result<
 
 /// Whether an action does something with rows instead of changing what the stream is.
 fn is_work(action: &AlterAction) -> bool {
-    matches!(action, AlterAction::MaterializeTtl { .. } | AlterAction::DropPartition(_))
+    matches!(action, AlterAction::MaterializeTtl { .. } | AlterAction::DropPartition(_) | AlterAction::Move { .. })
 }
 
 async fn work(session: &Session, def: &StreamDef, action: &AlterAction) -> Result<()> {
@@ -157,6 +158,10 @@ async fn work(session: &Session, def: &StreamDef, action: &AlterAction) -> Resul
         AlterAction::MaterializeTtl { partition } => {
             engine.materialize_ttl(def.id, partition.as_ref().map(partition_text).as_deref()).await?;
         }
+        AlterAction::Move { what: Movable::Partition(partition), to } => {
+            _ = engine.move_parts(def.id, Which::Partition(&partition_text(partition)), to).await?;
+        }
+        AlterAction::Move { what: Movable::Part(name), to } => _ = engine.move_parts(def.id, Which::Part(name), to).await?,
         AlterAction::DropPartition(partition) => _ = engine.drop_partition(def.id, &partition_text(partition)).await?,
         _ => return Err(Error::internal("an action that is no work")),
     }

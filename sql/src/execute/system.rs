@@ -19,12 +19,20 @@ pub(super) fn schema(system: &System) -> Option<SchemaRef> {
 pub(super) async fn run(session: &mut Session, system: &System) -> Result<Outcome> {
     let engine = session.shared.engine.clone();
     match system {
+        System::Stop { what: Stoppable::Merges { volume: Some(v) }, .. } => {
+            engine.stop_volume(v.policy.as_str(), v.volume.as_str()).map_err(|e| Error::from(e).at(v.policy.position))?;
+            Ok(command("SYSTEM STOP"))
+        }
+        System::Start { what: Stoppable::Merges { volume: Some(v) }, .. } => {
+            engine.start_volume(v.policy.as_str(), v.volume.as_str()).map_err(|e| Error::from(e).at(v.policy.position))?;
+            Ok(command("SYSTEM START"))
+        }
         System::Stop { what, stream } => {
-            engine.stop(stop(what)?, find(session, stream.as_ref())?);
+            engine.stop(stop(what), find(session, stream.as_ref())?);
             Ok(command("SYSTEM STOP"))
         }
         System::Start { what, stream } => {
-            engine.start(stop(what)?, find(session, stream.as_ref())?);
+            engine.start(stop(what), find(session, stream.as_ref())?);
             Ok(command("SYSTEM START"))
         }
         System::Flush(stream) => {
@@ -65,13 +73,12 @@ fn status(engine: &ebb_engine::Engine) -> Result<Outcome> {
     rows::texts(&STATUS, &lines, RowTag::Fixed("SYSTEM STATUS"))
 }
 
-fn stop(what: &Stoppable) -> Result<Stop> {
-    Ok(match what {
-        Stoppable::Merges { volume: None } => Stop::Merges,
-        Stoppable::Merges { volume: Some(_) } => return Err(Error::unsupported("stopping the merges of one volume: not built yet")),
+fn stop(what: &Stoppable) -> Stop {
+    match what {
+        Stoppable::Merges { .. } => Stop::Merges,
         Stoppable::TtlMerges => Stop::TtlMerges,
         Stoppable::Moves => Stop::Moves,
-    })
+    }
 }
 
 fn find(session: &Session, name: Option<&StreamName>) -> Result<Option<StreamId>> {

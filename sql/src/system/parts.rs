@@ -90,7 +90,13 @@ fn active(view: &StreamView) -> Vec<Arc<PartMeta>> {
 
 /// Of each part the line of the rule that acts first.
 fn most_urgent(lines: Vec<Explained>) -> HashMap<String, Explained> {
-    let at = |e: &Explained| (e.state == "not_due", e.next_attempt_at.or(e.due_at).unwrap_or(Timestamp::MAX));
+    let rank = |state: &str| match state {
+        "not_due" => 1,
+        // Other rules are in force.
+        "superseded_rule" | "rule_inert" => 2,
+        _ => 0,
+    };
+    let at = |e: &Explained| (rank(&e.state), e.next_attempt_at.or(e.due_at).unwrap_or(Timestamp::MAX));
     let mut next: HashMap<String, Explained> = HashMap::new();
     for line in lines {
         match next.get(&line.part) {

@@ -1,7 +1,11 @@
 //! Expressions as the engine needs them: compiled elsewhere, evaluated over batches of rows.
 
 use arrow::array::{ArrayRef, RecordBatch};
-use ebb_storage::{Error, Result, ids::ColumnId, stream_def::StreamDef};
+use ebb_storage::{
+    Error, Result,
+    ids::ColumnId,
+    stream_def::{ColumnDef, StreamDef},
+};
 use std::sync::Arc;
 
 /// A compiled expression over a stream's rows.
@@ -27,6 +31,12 @@ pub trait Folder: Send + Sync {
 /// Compiles canonical SQL texts.
 pub trait ExprCompiler: Send + Sync {
     fn compile(&self, text: &str, def: &StreamDef) -> Result<Arc<dyn RowExpr>>;
+
+    /// `text`, a default of `column`: its values are the column's, and what does not fit is refused.
+    fn compile_default(&self, text: &str, column: &ColumnDef, def: &StreamDef) -> Result<Arc<dyn RowExpr>> {
+        let _ = column;
+        self.compile(text, def)
+    }
 
     /// `keys` are expressions of the row, `set` columns with what they become, aggregates over the rows of a key.
     fn folder(&self, keys: &[String], set: &[(String, String)], def: &StreamDef) -> Result<Arc<dyn Folder>> {

@@ -86,7 +86,11 @@ fn fill(
         let (fields, columns): (Vec<_>, Vec<_>) = known.iter().cloned().unzip();
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?;
-        return fitted(&compiler.compile(&default.expr, def)?.evaluate(&batch)?, &ty);
+        let values = compiler.compile_default(&default.expr, column, def)?.evaluate(&batch).map_err(|e| {
+            let (column, stream) = (&column.name, def.full_name());
+            e.context(format_args!("column '{column}' of {stream}: DEFAULT {} fails for a row that is older than the column", default.expr))
+        })?;
+        return fitted(&values, &ty);
     }
     if column.nullable {
         return Ok(new_null_array(&ty, rows));

@@ -77,8 +77,13 @@ async fn open(opening: &Opening) -> Result<Database> {
 
 /// To standard output. A reader that went away (`ebb ... | head`) is no error of ours.
 fn say(text: &str) {
+    put(text.as_bytes());
+}
+
+/// As [`say`], bytes that may be no text.
+fn put(bytes: &[u8]) {
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes());
+    let _ = out.write_all(bytes);
     let _ = out.flush();
 }
 

@@ -4,7 +4,11 @@ mod write;
 
 pub use write::CopyWriter;
 
-use crate::{Error, Result, session::Block, statement::CopyOptions};
+use crate::{
+    Error, Result,
+    session::{Block, Listed},
+    statement::CopyOptions,
+};
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -18,6 +22,8 @@ pub struct CopyIn {
     pub(crate) sink: Box<dyn CopySink>,
     /// The block that fails with it.
     pub(crate) block: Option<Arc<Block>>,
+    /// Among the running statements until it ends.
+    pub(crate) listed: Option<Listed>,
 }
 
 /// What stands behind a [`CopyIn`].
@@ -50,7 +56,7 @@ impl CopyIn {
 
     /// Makes all rows durable and visible; how many there were.
     pub async fn finish(self) -> Result<u64> {
-        let Self { sink, block, .. } = self;
+        let Self { sink, block, listed: _listed, .. } = self;
         let done = sink.finish().await;
         if let (Err(_), Some(block)) = (&done, block) {
             block.fail();

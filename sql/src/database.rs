@@ -3,10 +3,11 @@
 use crate::{
     Config, Error, Result,
     expr::Compiler,
+    memory::{self, Pool},
     nearest,
     outcome::{Outcome, Prepared},
     provider::FileCache,
-    session::{Session, context},
+    session::{Running, Session, context},
     workers::Workers,
 };
 use arrow::{array::RecordBatch, datatypes::SchemaRef};
@@ -30,9 +31,18 @@ pub(crate) struct Shared {
     pub base: SessionState,
     pub files: FileCache,
     pub workers: Workers,
+    /// The memory of all queries.
+    pub pool: Pool,
+    /// The statements that run.
+    pub running: Running,
 }
 
 impl Shared {
+    /// After a change of server settings: what follows them at once.
+    pub fn follow_settings(&self) {
+        self.pool.set_limit(self.engine.server_settings().memory_limit_bytes);
+    }
+
     /// # Errors
     /// `3D000` without such a database.
     pub fn check_database(&self, name: &str) -> Result<()> {
@@ -59,6 +69,7 @@ impl Database {
     pub async fn open(config: impl Into<Config>) -> Result<Self> {
         let config = config.into();
         let compiler = Arc::new(Compiler::new());
+        let dir = config.dir.clone();
         let options = OpenOptions {
             dir: config.dir,
             clock: config.clock,
@@ -67,8 +78,10 @@ impl Database {
             background: config.background,
         };
         let engine = Engine::open(options).await?;
-        let base = context::base(Shared::memory_limit(&engine))?;
-        Ok(Self { shared: Arc::new(Shared { engine, compiler, base, files: FileCache::default(), workers: Workers::new()? }) })
+        let pool = Pool::new(engine.server_settings().memory_limit_bytes);
+        let base = context::base(&pool, memory::emptied(&dir)?)?;
+        let (files, running, workers) = (FileCache::default(), Running::default(), Workers::new()?);
+        Ok(Self { shared: Arc::new(Shared { engine, compiler, base, files, workers, pool, running }) })
     }
 
     /// A connection of its own.

@@ -1,6 +1,8 @@
 //! Statements carried out: one file per family of verbs. This file only says who does what, and what a block refuses.
 
+mod added;
 pub(crate) mod append;
+pub(crate) mod copy_binary;
 mod copy_decode;
 mod copy_in;
 mod copy_out;
@@ -26,9 +28,11 @@ pub(crate) use transaction::{begin_implicit, commit_block, roll_back};
 use crate::{
     Error, Outcome, Prepared, Result, Session, sqlstate,
     statement::{Copy, Show, Verb},
+    wire::types::pg_type,
 };
 use arrow::datatypes::SchemaRef;
 use datafusion::common::ScalarValue;
+use std::sync::Arc;
 
 pub(crate) async fn run(session: &mut Session, prepared: &Prepared, params: Vec<ScalarValue>) -> Result<Outcome> {
     let statement = prepared.statement.clone();
@@ -47,7 +51,13 @@ pub(crate) async fn run(session: &mut Session, prepared: &Prepared, params: Vec<
         return Err(Error::invalid(message).with_sqlstate("08P01"));
     }
     match &statement.verb {
-        Verb::Query(q) => query::run(session, q, &params).await,
+        Verb::Query(q) => {
+            let outcome = query::run(session, q, &params).await?;
+            if let (Outcome::Rows { schema, .. }, Some(told)) = (&outcome, &prepared.result) {
+                same_columns(told, schema)?;
+            }
+            Ok(outcome)
+        }
         Verb::Insert(insert) => insert::run(session, insert, &params).await,
         Verb::Copy(Copy::From { into, columns, options }) => copy_in::run(session, into, columns.as_deref(), options).await,
         Verb::Copy(copy) => copy_out::run(session, copy, &params).await,
@@ -88,6 +98,16 @@ pub(crate) async fn run(session: &mut Session, prepared: &Prepared, params: Vec<
         Verb::Discard(d) => prepare::discard(session, *d),
         other => Err(not_built(other)),
     }
+}
+
+/// Refuses rows of other columns than who prepared the statement was told.
+fn same_columns(told: &SchemaRef, now: &SchemaRef) -> Result<()> {
+    let types = |schema: &SchemaRef| schema.fields().iter().map(|f| pg_type(f)).collect::<Vec<_>>();
+    if Arc::ptr_eq(told, now) || types(told) == types(now) {
+        return Ok(());
+    }
+    let e = Error::invalid("cached plan must not change result type").with_sqlstate(sqlstate::FEATURE_NOT_SUPPORTED);
+    Err(e.with_hint("a column of the statement came, went or changed its type since it was prepared: prepare it again"))
 }
 
 pub(crate) fn command(tag: impl Into<String>) -> Outcome {

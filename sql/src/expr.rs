@@ -5,7 +5,7 @@
 
 mod fixed;
 
-use crate::{Error, Result, analyze, fold::Folding, functions, nearest, parse, sqlstate};
+use crate::{Error, Result, analyze, fold::Folding, functions, memory, nearest, parse, sqlstate, types};
 use arrow::{
     array::{Array, ArrayRef, AsArray, BooleanArray},
     compute::cast,
@@ -28,7 +28,7 @@ use ebb_engine::expr::{ExprCompiler, Folder, RowExpr};
 use ebb_storage::{
     column_type::ColumnType,
     ids::{ColumnId, Fingerprint},
-    stream_def::{StreamDef, TP_SN, TP_TIME},
+    stream_def::{ColumnDef, StreamDef, TP_SN, TP_TIME},
 };
 use std::{fmt, sync::Arc};
 
@@ -60,7 +60,9 @@ impl Default for Compiler {
 
 impl Compiler {
     pub fn new() -> Self {
-        let builder = SessionStateBuilder::new().with_config(SessionConfig::new().with_target_partitions(1)).with_default_features();
+        let mut config = SessionConfig::new().with_target_partitions(1);
+        config.options_mut().extensions.insert(memory::growth::budget_of_its_own());
+        let builder = SessionStateBuilder::new().with_config(config).with_default_features();
         let mut state = builder.with_type_planner(Arc::<analyze::Types>::default()).build();
         functions::register(&mut state).expect("names of functions are legal");
         Self { state: Arc::new(state) }
@@ -375,15 +377,43 @@ impl ExprCompiler for Compiler {
             compiled.condition = bound.ty == DataType::Boolean;
             Ok(compiled)
         };
-        let compiled =
-            compile().map_err(|e| ebb_storage::Error::new(e.kind(), format!("{}: '{text}': {}", def.full_name(), e.message())))?;
-        Ok(Arc::new(compiled))
+        Ok(Arc::new(compile().map_err(|e| in_definition(&e, text, def))?))
+    }
+
+    fn compile_default(&self, text: &str, column: &ColumnDef, def: &StreamDef) -> ebb_storage::Result<Arc<dyn RowExpr>> {
+        let compiled = self.bind(text, def).and_then(|bound| self.physical(&bound, def)).map_err(|e| in_definition(&e, text, def))?;
+        Ok(Arc::new(DefaultOf { column: column.clone(), values: compiled }))
     }
 
     fn folder(&self, keys: &[String], set: &[(String, String)], def: &StreamDef) -> ebb_storage::Result<Arc<dyn Folder>> {
         let folding = Folding::new(&self.state, keys, set, def);
         let named = |e: Error| ebb_storage::Error::new(e.kind(), format!("{}: a GROUP BY rule: {}", def.full_name(), e.message()));
         Ok(Arc::new(folding.map_err(named)?))
+    }
+}
+
+fn in_definition(e: &Error, text: &str, def: &StreamDef) -> ebb_storage::Error {
+    ebb_storage::Error::new(e.kind(), format!("{}: '{text}': {}", def.full_name(), e.message()))
+}
+
+/// A default's values as values of its column.
+struct DefaultOf {
+    column: ColumnDef,
+    values: Compiled,
+}
+
+impl RowExpr for DefaultOf {
+    fn evaluate(&self, rows: &RecordBatch) -> ebb_storage::Result<ArrayRef> {
+        let values = types::coerce(&self.values.evaluate(rows)?, &self.column);
+        Ok(cast(&values.map_err(|refused| ebb_storage::Error::invalid(refused.message))?, &self.column.ty.arrow())?)
+    }
+
+    fn columns(&self) -> &[ColumnId] {
+        self.values.columns()
+    }
+
+    fn monotone_in(&self) -> Option<ColumnId> {
+        None
     }
 }
 

@@ -6,6 +6,7 @@
 mod aggregates;
 pub mod clock;
 mod convert;
+mod exists;
 mod interval;
 mod rewrite;
 pub(crate) mod scalar;
@@ -51,6 +52,7 @@ pub fn register(registry: &mut dyn FunctionRegistry) -> datafusion::error::Resul
     for f in aggregates::functions() {
         registry.register_udaf(Arc::new(f))?;
     }
+    crate::memory::growth::register(registry)?;
     Ok(())
 }
 

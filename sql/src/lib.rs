@@ -18,6 +18,7 @@ pub mod expr;
 mod fold;
 pub mod format;
 pub mod functions;
+mod memory;
 pub mod outcome;
 pub mod parse;
 mod pg_catalog;

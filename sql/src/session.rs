@@ -7,6 +7,7 @@ mod block;
 pub(crate) mod context;
 mod limit;
 mod prepared;
+mod running;
 mod variables;
 
 pub use block::TransactionStatus;
@@ -22,6 +23,7 @@ use crate::{
 use arrow::datatypes::DataType;
 pub(crate) use block::Block;
 use datafusion::{catalog::SchemaProvider, common::ScalarValue};
+pub(crate) use running::{Entry, Listed, Running};
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
@@ -30,6 +32,10 @@ use tokio_util::sync::CancellationToken;
 
 pub struct Session {
     pub(crate) shared: Arc<Shared>,
+    /// In `system.queries`.
+    pub(crate) id: u64,
+    /// Who connected; nobody within a program.
+    pub(crate) user: String,
     /// The current database.
     pub(crate) database: String,
     pub(crate) variables: Variables,
@@ -44,7 +50,9 @@ pub struct Session {
 impl Session {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         Self {
+            id: shared.running.new_session(),
             shared,
+            user: String::new(),
             database: crate::database::DEFAULT_DATABASE.to_owned(),
             variables: Variables::default(),
             block: None,
@@ -76,7 +84,8 @@ impl Session {
     /// # Errors
     /// What the statement says; `25P02` in a block that has failed.
     pub async fn execute(&mut self, prepared: &Prepared, params: Vec<ScalarValue>, cancel: CancellationToken) -> Result<Outcome> {
-        let limit = limit::Limit::start(cancel, self.variables.statement_timeout());
+        let listed = self.shared.running.begin(self, prepared.statement.source.text());
+        let limit = limit::Limit::start(cancel, self.variables.statement_timeout(), listed);
         let done = limit.run(execute::run(self, prepared, params)).await;
         self.note_failure(done).map(|outcome| limit.over(outcome, self.block.clone()))
     }
@@ -187,6 +196,11 @@ impl Session {
     /// For an unknown setting or a value it does not take.
     pub fn set_variable(&mut self, name: &str, value: &str) -> Result<()> {
         self.variables.set(name, value)
+    }
+
+    /// Who this is, as `system.queries` shows it.
+    pub fn set_user(&mut self, name: &str) {
+        name.clone_into(&mut self.user);
     }
 
     /// As `USE` does.

@@ -8,6 +8,7 @@ mod disks;
 mod logs;
 mod merges;
 mod parts;
+mod queries;
 mod settings;
 mod sheet;
 mod storage_policies;
@@ -36,11 +37,12 @@ macro_rules! entry {
 }
 
 /// In the order of the alphabet; the two logs are streams.
-static TABLES: [Entry; 8] = [
+static TABLES: [Entry; 9] = [
     entry!(columns),
     entry!(disks),
     entry!(merges),
     entry!(parts),
+    entry!(queries),
     entry!(settings),
     entry!(storage_policies),
     entry!(stream_settings),
@@ -48,8 +50,19 @@ static TABLES: [Entry; 8] = [
 ];
 
 /// In the order of the alphabet.
-pub const NAMES: &[&str] =
-    &["columns", "disks", "lifecycle_log", "merges", "part_log", "parts", "settings", "storage_policies", "stream_settings", "streams"];
+pub const NAMES: &[&str] = &[
+    "columns",
+    "disks",
+    "lifecycle_log",
+    "merges",
+    "part_log",
+    "parts",
+    "queries",
+    "settings",
+    "storage_policies",
+    "stream_settings",
+    "streams",
+];
 
 /// The table of that name over `cut`.
 pub(crate) fn table(name: &str, shared: &Arc<Shared>, cut: &Cut) -> Option<datafusion::error::Result<Arc<dyn TableProvider>>> {

@@ -110,7 +110,8 @@ pub fn of_arrow(ty: &DataType) -> Option<ColumnType> {
     })
 }
 
-fn shown(value: &str) -> String {
+/// The beginning of a value, for a message.
+pub(crate) fn shown(value: &str) -> String {
     let mut text: String = value.chars().take(SHOWN_CHARS).collect();
     if text.len() < value.len() {
         text.push_str("...");

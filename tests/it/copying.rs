@@ -86,3 +86,61 @@ async fn a_copy_in_a_block_is_part_of_it() {
     start(&mut session, "COMMIT").await;
     assert_eq!(all(&db, "SELECT count(*) FROM s").await, ["2"]);
 }
+
+const BINARY: &str = "COPY s (a, b) FROM STDIN WITH (FORMAT binary)";
+const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+
+/// A row of an int64 and a text.
+fn binary_row(a: i64, b: Option<&[u8]>) -> Vec<u8> {
+    let mut row = [&2i16.to_be_bytes()[..], &8i32.to_be_bytes(), &a.to_be_bytes()].concat();
+    row.extend(b.map_or(-1, |b| b.len() as i32).to_be_bytes());
+    row.extend(b.unwrap_or_default());
+    row
+}
+
+#[tokio::test]
+async fn binary_in_pieces_of_any_size() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), &clock()).await;
+    db.execute("CREATE STREAM s (a int64, b nullable(string))").await.unwrap();
+    let rows = [binary_row(1, Some("ü".as_bytes())), binary_row(-2, None), binary_row(i64::MAX, Some(b""))].concat();
+    for end in [&[0xff, 0xff][..], &[]] {
+        for piece in [1, 2, 7, 1000] {
+            db.execute("TRUNCATE STREAM s").await.unwrap();
+            assert_eq!(copy(&db, BINARY, &[HEADER, &rows, end].concat(), piece).await.unwrap(), 3);
+            assert_eq!(all(&db, "SELECT a, b FROM s ORDER BY a").await, ["-2|NULL", "1|ü", "9223372036854775807|"]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn bad_binary_data_is_refused_with_its_row_and_nothing_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), &clock()).await;
+    db.execute("CREATE STREAM s (a int64, b string)").await.unwrap();
+    let good = [HEADER, &binary_row(1, Some(b"x"))].concat();
+    let with = |more: &[u8]| [&good, more].concat();
+    let extended = b"PGCOPY\n\xff\r\n\0\0\0\0\0\x7f\xff\xff\xff";
+    let cases: [(Vec<u8>, &str, &str); 14] = [
+        (b"1\tx\n".to_vec(), "22P04", "not in binary format"),
+        (Vec::new(), "22P04", "not in binary format"),
+        (HEADER[..10].to_vec(), "22P04", "not in binary format"),
+        (extended.to_vec(), "22P04", "header"),
+        (b"PGCOPY\n\xff\r\n\0\0\x01\0\0\0\0\0\0".to_vec(), "22P04", "header"),
+        (with(&[0, 1]), "22P04", "row 2: 1 values for 2 columns"),
+        (with(&[0xff, 0xfe]), "22P04", "row 2"),
+        (with(&binary_row(2, Some(b"y"))[..9]), "22P04", "row 2"),
+        (with(&[0xff, 0xff, 0]), "22P04", "after"),
+        (with(&[&2i16.to_be_bytes()[..], &4i32.to_be_bytes(), &7i32.to_be_bytes(), &(-1i32).to_be_bytes()].concat()), "22P02", "row 2"),
+        (with(&[&2i16.to_be_bytes()[..], &i32::MAX.to_be_bytes()].concat()), "54000", "row 2"),
+        (with(&[&2i16.to_be_bytes()[..], &(-7i32).to_be_bytes()].concat()), "22P04", "row 2"),
+        (with(&binary_row(2, Some(b"\xff"))), "22021", "row 2"),
+        (with(&binary_row(2, None)), "23502", "row 2: column 'b'"),
+    ];
+    for (data, state, said) in cases {
+        let e = copy(&db, BINARY, &data, 5).await.unwrap_err();
+        assert_eq!(e.sqlstate(), state, "{e}");
+        assert!(e.message().contains(said) || said == "after" && e.message().contains("follows the end"), "{e} does not say {said}");
+        assert_eq!(all(&db, "SELECT count(*) FROM s").await, ["0"]);
+    }
+}

@@ -60,6 +60,12 @@ pub async fn connect(address: SocketAddr) -> Result<Client, tokio_postgres::Erro
     Ok(client)
 }
 
+/// The program to its end: whether it succeeded, and what it said.
+pub fn run(args: &[&str]) -> (bool, String) {
+    let done = Command::new(PROGRAM).args(args).output().unwrap();
+    (done.status.success(), String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr))
+}
+
 /// `ebb check`: exit code and what it said.
 pub fn check(dir: &Path) -> (i32, String) {
     let done = Command::new(PROGRAM).args(["check", "--data-dir"]).arg(dir).output().unwrap();

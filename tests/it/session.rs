@@ -220,3 +220,27 @@ async fn a_preview_has_a_row_for_each_rule_and_action() {
         ]
     );
 }
+
+#[tokio::test]
+async fn running_statements_of_all_sessions_are_listed() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), &clock()).await;
+    db.execute("CREATE STREAM s (a int64)").await.unwrap();
+    let (mut one, mut two) = (db.session(), db.session());
+    one.set_user("anna");
+    let endless = one.parse("SELECT count(*) FROM generate_series(1, 100000000000) a").unwrap().remove(0);
+    let endless = one.prepare(endless, &[]).await.unwrap();
+    let Outcome::Rows { stream, .. } = one.execute(&endless, Vec::new(), CancellationToken::new()).await.unwrap() else { panic!() };
+    let copy = two.parse("COPY s FROM STDIN").unwrap().remove(0);
+    let copy = two.prepare(copy, &[]).await.unwrap();
+    let Outcome::CopyIn(copying) = two.execute(&copy, Vec::new(), CancellationToken::new()).await.unwrap() else { panic!() };
+    let listed = || async {
+        let rows = db.sql("SELECT user_name, query FROM system.queries WHERE query NOT LIKE '%system.queries%' ORDER BY id").await.unwrap();
+        rows.collect().await.unwrap().iter().flat_map(lines).collect::<Vec<String>>()
+    };
+    assert_eq!(listed().await, ["anna|SELECT count(*) FROM generate_series(1, 100000000000) a", "|COPY s FROM STDIN"]);
+    drop(stream);
+    assert_eq!(listed().await, ["|COPY s FROM STDIN"]);
+    copying.finish().await.unwrap();
+    assert_eq!(listed().await, [""; 0]);
+}

@@ -4,9 +4,11 @@ import datetime as dt
 import decimal
 import ipaddress
 import sys
+import uuid
 
 import asyncpg
 import psycopg
+import psycopg.types.json
 import sqlalchemy as sa
 
 port = int(sys.argv[1])
@@ -30,6 +32,26 @@ with psycopg.connect(url, autocommit=True) as c:
         copy.write_row((when, "b", "2", "t"))
     assert c.execute("SELECT count(*) FROM p").fetchone() == (2,)
     print("ok psycopg copy")
+    types = "a int32, b int64, c float64, d decimal(20, 4), e string, f bool, g timestamptz, h date, i uuid, j array(int32), k bytea, l ipv4, m json, n uint64, o enum8('x' = 1), q fixed_string(2)"
+    c.execute(f"CREATE STREAM bin ({types}) ORDER BY a")
+    oids = ["int4", "int8", "float8", "numeric", "text", "bool", "timestamptz", "date", "uuid", "int4[]", "bytea", "inet", "json", "numeric", "text", "text"]
+    row = (1, 2**40, 1.5, decimal.Decimal("1234567890123456.7891"), "ü\t", True, when, when.date(), uuid.UUID(int=7), [1, 2], b"\x00\xff", ipaddress.ip_address("10.0.0.1"), {"k": [1]}, decimal.Decimal(2**64 - 1), "x", "ab")
+    with c.cursor().copy("COPY bin FROM STDIN WITH (FORMAT binary)") as copy:
+        copy.set_types(oids)
+        for n in range(3):
+            copy.write_row([psycopg.types.json.Json(v) if isinstance(v, dict) else v + n if v is row[0] else v for v in row])
+    assert c.execute("SELECT * FROM bin WHERE a = 1").fetchone() == row, c.execute("SELECT * FROM bin WHERE a = 1").fetchone()
+    with c.cursor().copy("COPY (SELECT * FROM bin ORDER BY a) TO STDOUT WITH (FORMAT binary)") as copy:
+        copy.set_types(oids)
+        rows = list(copy.rows())
+    assert [r[0] for r in rows] == [1, 2, 3] and tuple(rows[0]) == row, rows
+    with c.cursor().copy("COPY bin TO STDOUT (FORMAT binary)") as copy:
+        data = b"".join(bytes(piece) for piece in copy)
+    c.execute("CREATE STREAM again AS SELECT * FROM bin LIMIT 0")
+    with c.cursor().copy("COPY again FROM STDIN (FORMAT binary)") as copy:
+        copy.write(data)
+    assert c.execute("SELECT count(*) FROM (SELECT a, e, k FROM bin EXCEPT SELECT a, e, k FROM again) t").fetchone() == (0,)
+    print("ok psycopg binary copy")
     try:
         c.execute("SELECT nothing FROM p")
         raise SystemExit("no error")

@@ -47,8 +47,16 @@ pub fn change(e: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
         }
         return Ok(None);
     }
-    // Arrow makes a list of one of a text, takes a text's bytes for bytea, and counts every time in nanoseconds.
-    let read = matches!(to, DataType::List(_) | DataType::Map(..) | DataType::Binary | DataType::BinaryView | DataType::Timestamp(..));
+    // Arrow makes a list of one of a text, takes a text's bytes for bytea, counts every time in nanoseconds and cuts a decimal's digits.
+    let read = matches!(
+        to,
+        DataType::Decimal128(..)
+            | DataType::List(_)
+            | DataType::Map(..)
+            | DataType::Binary
+            | DataType::BinaryView
+            | DataType::Timestamp(..)
+    );
     Ok((read && is_text(&from)).then(|| Value::of(to).call(vec![expr.as_ref().clone()])))
 }
 

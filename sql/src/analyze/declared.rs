@@ -4,15 +4,15 @@
 //! What a column was declared as travels in its field's metadata. Only constants are made canonical: a text column compared with a uuid
 //! is compared as it is. A constant that is no value of the type is refused, as PostgreSQL refuses it.
 
-use super::{as_text::canonical, is_text, literal_text, text_literal};
+use super::{as_text::canonical, extreme, is_text, literal_text, text_literal};
 use crate::{Error, parse, types::parse_text};
 use arrow::{
-    array::{ArrayRef, AsArray, BinaryArray, Int16Array},
+    array::{ArrayRef, AsArray, BinaryArray, Int16Array, StringArray},
     compute::cast,
     datatypes::{DataType, Field, FieldRef},
 };
 use datafusion::{
-    common::{DFSchema, Result, ScalarValue, not_impl_err},
+    common::{DFSchema, Result, ScalarValue},
     functions_aggregate::first_last::first_value_udaf,
     logical_expr::{
         Between, BinaryExpr, Cast, ColumnarValue, Expr, ExprSchemable, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
@@ -68,6 +68,11 @@ impl Declared {
     /// Whether the order of texts is not the order of values.
     fn has_key(&self) -> bool {
         matches!(self, Self::Inet | Self::Column(ColumnType::Ipv4 | ColumnType::Ipv6 | ColumnType::Enum { .. }))
+    }
+
+    /// The type of what [`keys`] makes.
+    pub fn key_type(&self) -> DataType {
+        if matches!(self, Self::Column(ColumnType::Enum { .. })) { DataType::Int16 } else { DataType::Binary }
     }
 
     /// Whether two texts may be one value.
@@ -158,16 +163,21 @@ pub fn change(e: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
         }
         Expr::AggregateFunction(f) => aggregated(f, schema),
         Expr::WindowFunction(w) => {
+            let mut w = w.clone();
+            let mut changed = false;
             if let (WindowFunctionDefinition::AggregateUDF(f), [arg]) = (&w.fun, w.params.args.as_slice())
                 && ["min", "max"].contains(&f.name())
-                && of(arg, schema)?.is_some_and(|t| t.has_key())
+                && !extreme::is(f)
+                && let Some(ty) = of(arg, schema)?.filter(Declared::has_key)
             {
-                return not_impl_err!("{} of enums and addresses in a window is not built: take first_value with an ORDER BY", f.name());
+                w.fun = WindowFunctionDefinition::AggregateUDF(Arc::new(extreme::function(ty, f.name() == "max")));
+                changed = true;
             }
-            let Some(order_by) = keyed(&w.params.order_by, schema) else { return Ok(None) };
-            let mut w = w.clone();
-            w.params.order_by = order_by;
-            Ok(Some(Expr::WindowFunction(w)))
+            if let Some(order_by) = keyed(&w.params.order_by, schema) {
+                w.params.order_by = order_by;
+                changed = true;
+            }
+            Ok(changed.then_some(Expr::WindowFunction(w)))
         }
         _ => Ok(None),
     }
@@ -248,20 +258,21 @@ impl ScalarUDFImpl for Key {
         &self.signature
     }
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(if matches!(self.ty, Declared::Column(ColumnType::Enum { .. })) { DataType::Int16 } else { DataType::Binary })
+        Ok(self.ty.key_type())
     }
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        over(&args.args[0], |a| {
-            let words = cast(a, &DataType::Utf8)?;
-            let words = words.as_string::<i32>().iter();
-            Ok(match &self.ty {
-                Declared::Column(ColumnType::Enum { labels, .. }) => {
-                    let numbers: HashMap<&str, i16> = labels.iter().map(|(l, n)| (l.as_ref(), *n)).collect();
-                    Arc::new(words.map(|t| numbers.get(t?).copied()).collect::<Int16Array>()) as ArrayRef
-                }
-                _ => Arc::new(words.map(|t| address_key(t?)).collect::<BinaryArray>()),
-            })
-        })
+        over(&args.args[0], |a| Ok(keys(&self.ty, cast(a, &DataType::Utf8)?.as_string())))
+    }
+}
+
+/// What values order by; nothing for what is no value.
+pub fn keys(ty: &Declared, words: &StringArray) -> ArrayRef {
+    match ty {
+        Declared::Column(ColumnType::Enum { labels, .. }) => {
+            let numbers: HashMap<&str, i16> = labels.iter().map(|(l, n)| (l.as_ref(), *n)).collect();
+            Arc::new(words.iter().map(|t| numbers.get(t?).copied()).collect::<Int16Array>())
+        }
+        _ => Arc::new(words.iter().map(|t| address_key(t?)).collect::<BinaryArray>()),
     }
 }
 

@@ -1,18 +1,23 @@
 //! Expressions over given columns, planned with the statement's own time and settings.
 
-use crate::{Error, Result, analyze, functions, parse};
+use crate::{Error, Result, analyze, functions, parse, types};
 use arrow::{
     array::{ArrayRef, RecordBatch},
-    datatypes::SchemaRef,
+    compute::cast,
+    datatypes::{DataType, FieldRef, SchemaRef},
 };
 use datafusion::{
     common::{DFSchema, ParamValues, ScalarValue},
     execution::SessionState,
-    logical_expr::Expr,
+    logical_expr::{ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility},
     physical_expr::{PhysicalExpr, utils::collect_columns},
     sql::sqlparser::ast::{self, ExprWithAlias},
 };
-use std::sync::Arc;
+use ebb_storage::stream_def::ColumnDef;
+use std::{
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
 
 /// Canonical text over the columns of `schema`.
 pub fn plan(state: &SessionState, text: &str, schema: &DFSchema) -> Result<Expr> {
@@ -23,6 +28,58 @@ pub fn plan_ast(state: &SessionState, mut tree: ast::Expr, schema: &DFSchema) ->
     functions::rewrite_expr(&mut tree);
     let expr = state.create_logical_expr_from_sql_expr(ExprWithAlias { expr: tree, alias: None }, schema)?;
     Ok(analyze::expression(expr, schema)?.data)
+}
+
+/// `expr` as values of `column`: what does not fit is refused, what is finer than the column is cut.
+pub fn fitted(expr: Expr, column: &ColumnDef) -> Expr {
+    let function = Fitted { column: column.clone(), signature: Signature::any(1, Volatility::Immutable) };
+    ScalarUDF::new_from_impl(function).call(vec![expr])
+}
+
+#[derive(Debug)]
+struct Fitted {
+    column: ColumnDef,
+    signature: Signature,
+}
+
+impl PartialEq for Fitted {
+    fn eq(&self, other: &Self) -> bool {
+        self.column == other.column
+    }
+}
+
+impl Eq for Fitted {}
+
+impl Hash for Fitted {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.column.id.hash(state);
+        self.column.name.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for Fitted {
+    fn name(&self) -> &str {
+        "fitted"
+    }
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+    fn return_type(&self, _: &[DataType]) -> datafusion::error::Result<DataType> {
+        Ok(self.column.ty.arrow())
+    }
+    fn return_field_from_args(&self, _: ReturnFieldArgs) -> datafusion::error::Result<FieldRef> {
+        Ok(Arc::new(self.column.field()))
+    }
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> datafusion::error::Result<ColumnarValue> {
+        let fit = |array: &ArrayRef| -> datafusion::error::Result<ArrayRef> {
+            let values = types::coerce(array, &self.column).map_err(Error::from)?;
+            Ok(cast(&values, &self.column.ty.arrow())?)
+        };
+        Ok(match &args.args[0] {
+            ColumnarValue::Array(array) => ColumnarValue::Array(fit(array)?),
+            ColumnarValue::Scalar(value) => ColumnarValue::Scalar(ScalarValue::try_from_array(&fit(&value.to_array()?)?, 0)?),
+        })
+    }
 }
 
 /// An expression over rows that will come.

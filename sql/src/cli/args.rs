@@ -28,7 +28,7 @@ pub enum Command {
         /// Run these statements and end
         #[arg(short, value_name = "SQL", conflicts_with = "file")]
         command: Option<String>,
-        /// Run the statements of a file and end
+        /// Run the statements of a file and end; each is a transaction of its own unless the file says BEGIN, the first error ends it
         #[arg(short, value_name = "FILE")]
         file: Option<PathBuf>,
     },

@@ -2,18 +2,25 @@
 //!
 //! Columns are matched by name. Texts are read by the column's own type, so that a value that does not fit is named.
 
+mod ndjson;
+
 use super::{
     args::{Format, Import, Opening},
     complain, open, say,
 };
-use crate::{Database, Error, Result, functions::type_name};
+use crate::{
+    Database, Error, Result,
+    bind::names,
+    execute::append::{Part, append_parts, stream_name},
+    functions::type_name,
+};
 use arrow::{
     array::{ArrayRef, AsArray, RecordBatch, StringArray},
     csv,
-    datatypes::{DataType, Field, Schema, SchemaRef},
-    json,
+    datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit},
 };
 use ebb_storage::clock::Stopwatch;
+use ebb_storage::stream_def::StreamDef;
 use futures::StreamExt;
 use indicatif::{ProgressBar, ProgressStyle};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -46,16 +53,20 @@ async fn load(database: &Database, import: &Import) -> Result<u64> {
     let format = format_of(import)?;
     let named = |e: Error| e.context(import.file.display());
     if import.create {
-        let schema = columns(import, format).map_err(named)?;
-        let statement = create_statement(import, &schema);
+        let columns = columns(import, format).map_err(named)?;
+        if columns.is_empty() {
+            return Err(named(Error::invalid("there is no row to tell the columns from: create the stream first")));
+        }
+        let statement = create_statement(import, &columns);
         database.execute(&statement).await?;
         complain(&format!("created {}:\n{statement}", import.stream));
     }
+    let def = names::find(&database.engine().manifest(), &stream_name(&import.stream)?, crate::database::DEFAULT_DATABASE)?.def.clone();
     let bar = bar(&import.file)?;
     let (sender, receiver) = tokio::sync::mpsc::channel(AHEAD);
     let (reading, counter) = (import.clone(), bar.clone());
     let reader = tokio::task::spawn_blocking(move || {
-        let batches = match batches(&reading, format, counter) {
+        let batches = match batches(&reading, format, &def, counter) {
             Ok(batches) => batches,
             Err(e) => return drop(sender.blocking_send(Err(e))),
         };
@@ -67,7 +78,7 @@ async fn load(database: &Database, import: &Import) -> Result<u64> {
         }
     });
     let stream = futures::stream::unfold(receiver, |mut r| async move { r.recv().await.map(|b| (b, r)) });
-    let appended = database.stream(&import.stream).append_all(stream.boxed()).await;
+    let appended = append_parts(&database.stream(&import.stream).shared, &import.stream, stream.boxed()).await;
     reader.await.map_err(|e| Error::internal(e.to_string()))?;
     bar.finish_and_clear();
     appended.map_err(named)
@@ -92,10 +103,14 @@ fn bar(file: &Path) -> Result<ProgressBar> {
     Ok(ProgressBar::new(bytes).with_style(style))
 }
 
-type Batches = Box<dyn Iterator<Item = Result<RecordBatch>>>;
+type Batches = Box<dyn Iterator<Item = Result<Part>>>;
 
-/// Batches of the file. Values of csv and ndjson files come as texts.
-fn batches(import: &Import, format: Format, bar: ProgressBar) -> Result<Batches> {
+fn whole(rows: RecordBatch) -> Part {
+    Part { rows, missing: Vec::new() }
+}
+
+/// Batches of the file. Values of csv files come as texts, those of ndjson files as values of the stream's columns.
+fn batches(import: &Import, format: Format, def: &StreamDef, bar: ProgressBar) -> Result<Batches> {
     let file = File::open(&import.file)?;
     Ok(match format {
         Format::Parquet => {
@@ -106,7 +121,7 @@ fn batches(import: &Import, format: Format, bar: ProgressBar) -> Result<Batches>
             Box::new(reader.map(move |batch| {
                 let batch = batch.map_err(|e| Error::invalid(e.to_string()))?;
                 bar.inc(bytes * batch.num_rows() as u64 / total);
-                Ok(batch)
+                Ok(whole(batch))
             }))
         }
         Format::Csv => {
@@ -118,12 +133,11 @@ fn batches(import: &Import, format: Format, bar: ProgressBar) -> Result<Batches>
                 .with_batch_size(BATCH_ROWS)
                 .build(bar.wrap_read(file))
                 .map_err(|e| Error::invalid(e.to_string()))?;
-            Box::new(reader.map(move |batch| nulled(batch.map_err(|e| Error::invalid(e.to_string()))?, null.as_deref())))
+            Box::new(reader.map(move |batch| nulled(batch.map_err(|e| Error::invalid(e.to_string()))?, null.as_deref()).map(whole)))
         }
         Format::Ndjson => {
-            let schema = ndjson_schema(import)?;
-            let reader = json::ReaderBuilder::new(Arc::new(schema)).with_batch_size(BATCH_ROWS).build(BufReader::new(bar.wrap_read(file)));
-            Box::new(reader.map_err(|e| Error::invalid(e.to_string()))?.map(|batch| batch.map_err(|e| Error::invalid(e.to_string()))))
+            let keys = ndjson::keys(BufReader::new(File::open(&import.file)?))?;
+            Box::new(ndjson::Rows::new(BufReader::new(bar.wrap_read(file)), &keys, def, BATCH_ROWS)?)
         }
     })
 }
@@ -153,20 +167,25 @@ fn as_texts(schema: &Schema) -> SchemaRef {
     Arc::new(Schema::new(schema.fields().iter().map(|f| Field::new(f.name(), DataType::Utf8, true)).collect::<Vec<_>>()))
 }
 
-fn ndjson_schema(import: &Import) -> Result<Schema> {
-    let mut reader = BufReader::new(File::open(&import.file)?);
-    let (schema, _) = json::reader::infer_json_schema_from_seekable(&mut reader, None).map_err(|e| Error::invalid(e.to_string()))?;
-    Ok(schema)
-}
-
-/// What --create makes of the file's first rows.
-fn columns(import: &Import, format: Format) -> Result<Schema> {
+/// What --create makes of the file's rows: names and types.
+fn columns(import: &Import, format: Format) -> Result<Vec<(String, String)>> {
+    let typed = |schema: &Schema| -> Result<Vec<(String, String)>> {
+        schema.fields().iter().map(|f| Ok((f.name().clone(), column_type(f)?))).collect()
+    };
     match format {
         Format::Parquet => {
-            let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(&import.file)?).map_err(|e| Error::invalid(e.to_string()))?;
-            Ok(builder.schema().as_ref().clone())
+            let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(&import.file)?)
+                .map_err(|e| Error::invalid(format!("no readable parquet file: {e}")))?;
+            typed(builder.schema())
         }
-        Format::Ndjson => ndjson_schema(import),
+        Format::Ndjson => {
+            let mut keys = ndjson::keys(BufReader::new(File::open(&import.file)?))?;
+            // JSON has no times.
+            for (_, ty) in keys.iter_mut().filter(|(key, ty)| import.time_column.as_ref() == Some(key) && ty == "string") {
+                *ty = "datetime64(6, 'UTC')".to_owned();
+            }
+            Ok(keys)
+        }
         Format::Csv => {
             // What stands for NULL must not make a number column a text column.
             let mut sample = String::new();
@@ -185,27 +204,45 @@ fn columns(import: &Import, format: Format) -> Result<Schema> {
             }
             let format = csv::reader::Format::default().with_header(true).with_delimiter(delimiter(import)?);
             let (schema, _) = format.infer_schema(sample.as_bytes(), None).map_err(|e| Error::invalid(e.to_string()))?;
-            Ok(schema)
+            typed(&schema)
         }
     }
 }
 
-fn create_statement(import: &Import, schema: &Schema) -> String {
+/// The type of a stream that holds what the file's column does.
+fn column_type(field: &Field) -> Result<String> {
+    Ok(match field.data_type() {
+        DataType::Timestamp(unit, zone) => {
+            let digits = if *unit == TimeUnit::Nanosecond { 9 } else { 6 };
+            if zone.is_some() { format!("datetime64({digits}, 'UTC')") } else { format!("datetime64({digits})") }
+        }
+        DataType::Dictionary(_, value) => column_type(&Field::new(field.name(), value.as_ref().clone(), field.is_nullable()))?,
+        DataType::Null | DataType::Time32(_) | DataType::Time64(_) | DataType::Duration(_) | DataType::Interval(_) => "string".to_owned(),
+        DataType::Float16 => "float32".to_owned(),
+        DataType::Decimal32(p, s) | DataType::Decimal64(p, s) | DataType::Decimal128(p, s) if *s >= 0 => format!("decimal({p}, {s})"),
+        DataType::Decimal256(p, s) if *p <= 38 && *s >= 0 => format!("decimal({p}, {s})"),
+        DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..) | DataType::Decimal256(..) => {
+            let message = format!("column '{}' is a {}: decimals have 38 digits at the most", field.name(), field.data_type());
+            return Err(Error::unsupported(message));
+        }
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => match item.data_type() {
+            DataType::Struct(_) | DataType::Map(..) | DataType::Union(..) => "json".to_owned(),
+            _ if item.is_nullable() && !item.data_type().is_nested() => format!("array(nullable({}))", column_type(item)?),
+            _ => format!("array({})", column_type(item)?),
+        },
+        DataType::Struct(_) | DataType::Map(..) | DataType::Union(..) => "json".to_owned(),
+        other => type_name(other),
+    })
+}
+
+fn create_statement(import: &Import, columns: &[(String, String)]) -> String {
     let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
     let is_time = |name: &str| import.time_column.as_deref() == Some(name);
-    let column = |f: &Arc<Field>| {
-        let t = match f.data_type() {
-            DataType::Timestamp(_, None) => "datetime64(6)".to_owned(),
-            DataType::Timestamp(_, Some(_)) => "datetime64(6, 'UTC')".to_owned(),
-            DataType::Null => "string".to_owned(),
-            t => type_name(t),
-        };
-        match is_time(f.name()) {
-            true => format!("    {} {t}", quoted(f.name())),
-            false => format!("    {} nullable({t})", quoted(f.name())),
-        }
+    let column = |(name, ty): &(String, String)| match is_time(name) {
+        true => format!("    {} {ty}", quoted(name)),
+        false => format!("    {} nullable({ty})", quoted(name)),
     };
-    let columns: Vec<String> = schema.fields().iter().map(column).collect();
+    let columns: Vec<String> = columns.iter().map(column).collect();
     let mut sql = format!("CREATE STREAM {} (\n{}\n)", import.stream, columns.join(",\n"));
     let default = import.time_column.as_deref().map(|c| (format!("to_YYYYMM({})", quoted(c)), quoted(c)));
     let partition = import.partition_by.clone().or_else(|| default.as_ref().map(|d| d.0.clone()));

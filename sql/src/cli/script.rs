@@ -2,7 +2,7 @@
 
 use super::{
     args::Opening,
-    complain, open, say,
+    complain, open, put, say,
     shell::{self, Short},
     table::Table,
 };
@@ -53,13 +53,31 @@ impl CopySource for Piped {
     }
 }
 
-/// Lines up to `\.`, as they follow the statement in a script.
-pub struct Lines<'a, R: BufRead>(pub &'a mut R);
+/// A script that is read line by line, and how many were read. As data it ends at `\.`.
+pub struct Lines<'a, R: BufRead> {
+    reader: &'a mut R,
+    read: usize,
+}
+
+impl<'a, R: BufRead> Lines<'a, R> {
+    pub fn new(reader: &'a mut R) -> Self {
+        Self { reader, read: 0 }
+    }
+
+    /// The next line with its end; nothing at the end of the script.
+    fn line(&mut self) -> Result<String> {
+        let mut line = String::new();
+        self.reader.read_line(&mut line).map_err(|e| Error::invalid(format!("line {} is not UTF-8 text: {e}", self.read + 1)))?;
+        self.read += 1;
+        Ok(line)
+    }
+}
 
 impl<R: BufRead> CopySource for Lines<'_, R> {
     fn next(&mut self) -> Result<Bytes> {
         let mut line = Vec::new();
-        self.0.read_until(b'\n', &mut line)?;
+        self.reader.read_until(b'\n', &mut line)?;
+        self.read += 1;
         let end = line.strip_suffix(b"\n").unwrap_or(&line);
         let end = end.strip_suffix(b"\r").unwrap_or(end) == b"\\.";
         Ok(if end { Bytes::new() } else { line.into() })
@@ -76,25 +94,33 @@ impl Runner {
         Self { session, timing: false }
     }
 
-    /// Statements of a text, one line after another; the first error ends it.
-    pub async fn run_lines(&mut self, lines: &mut impl BufRead) -> Result<()> {
-        let mut text = String::new();
+    /// Statements of a text, one line after another; the first error ends it. Each statement is a transaction of its own unless the
+    /// script says BEGIN, so that what came before an error stays.
+    pub async fn run_lines(&mut self, reader: &mut impl BufRead) -> Result<()> {
+        let mut lines = Lines::new(reader);
+        let (mut text, mut first) = (String::new(), 1);
         loop {
-            let mut line = String::new();
-            let read = lines.read_line(&mut line).map_err(|e| Error::invalid(format!("the script is not UTF-8 text: {e}")))?;
-            if text.trim().is_empty() && line.trim_start().starts_with('\\') {
-                match shell::short(&line, self) {
-                    Short::Done => continue,
-                    Short::Quit => return Ok(()),
-                    Short::Sql(sql) => line = sql,
-                    Short::Unknown => return Err(Error::invalid(format!("unknown command {}: \\? lists them", line.trim()))),
+            let mut line = lines.line()?;
+            let at_end = line.is_empty();
+            if text.trim().is_empty() {
+                text.clear();
+                first = lines.read;
+                if line.trim_start().starts_with('\\') {
+                    match shell::short(&line, self) {
+                        Short::Done => continue,
+                        Short::Quit => return Ok(()),
+                        Short::Sql(sql) => line = sql,
+                        Short::Unknown => {
+                            return Err(Error::invalid(format!("line {first}: unknown command {}: \\? lists them", line.trim())));
+                        }
+                    }
                 }
             }
             text.push_str(&line);
-            if (read == 0 || shell::is_complete(&text)) && !text.trim().is_empty() {
-                self.run(&std::mem::take(&mut text), &mut Lines(lines)).await?;
+            if (at_end || shell::is_complete(&text)) && !text.trim().is_empty() {
+                self.run_at(&std::mem::take(&mut text), first, &mut lines).await?;
             }
-            if read == 0 {
+            if at_end {
                 return Ok(());
             }
         }
@@ -103,17 +129,25 @@ impl Runner {
     /// # Errors
     /// After having shown where in the text it is.
     pub async fn run(&mut self, sql: &str, data: &mut dyn CopySource) -> Result<()> {
-        let done = self.try_run(sql, data).await;
+        self.run_at(sql, 1, data).await
+    }
+
+    /// `first`: the number of the text's first line.
+    async fn run_at(&mut self, sql: &str, first: usize, data: &mut dyn CopySource) -> Result<()> {
+        let mut begun = None;
+        let done = self.try_run(sql, data, &mut begun).await;
         if let Err(e) = &done
-            && let Some(place) = place(sql, e)
+            && let Some(place) = place(sql, first, e, begun)
         {
             complain(&place);
         }
         done
     }
 
-    async fn try_run(&mut self, sql: &str, data: &mut dyn CopySource) -> Result<()> {
+    /// `begun`: where in the text the statement begins that runs.
+    async fn try_run(&mut self, sql: &str, data: &mut dyn CopySource, begun: &mut Option<usize>) -> Result<()> {
         for statement in self.session.parse(sql)? {
+            *begun = Some(statement.source.position());
             let watch = Stopwatch::start();
             let cancel = CancellationToken::new();
             let on_interrupt = cancel.clone();
@@ -151,12 +185,12 @@ impl Runner {
             }
             Outcome::CopyIn(copy) => say(&format!("COPY {}\n", feed(copy, data).await?)),
             Outcome::CopyOut(mut copy) => {
-                let mut writer = CopyWriter::new(copy.options, &copy.schema, zone)?;
-                let print = |bytes: &[u8]| say(&String::from_utf8_lossy(bytes));
-                writer.header().iter().for_each(|h| print(h));
+                let mut writer = CopyWriter::new(copy.options, &copy.schema, zone);
+                writer.header().iter().for_each(|h| put(h));
                 while let Some(batch) = copy.stream.next().await {
-                    print(&writer.rows(&batch?)?);
+                    put(&writer.rows(&batch?)?);
                 }
+                writer.footer().iter().for_each(|f| put(f));
             }
         }
         Ok(())
@@ -173,14 +207,18 @@ async fn feed(mut copy: CopyIn, data: &mut dyn CopySource) -> Result<u64> {
     }
 }
 
-/// The line of the text that an error is about, with a mark below.
-fn place(sql: &str, e: &Error) -> Option<String> {
-    let position = e.position()?.checked_sub(1)?;
+/// The line of the text that an error is about, with a mark below; without a place of its own that of the statement. `first`: the number
+/// of the text's first line.
+fn place(sql: &str, first: usize, e: &Error, begun: Option<usize>) -> Option<String> {
+    let position = e.position().or(begun)?.checked_sub(1)?;
     let before: String = sql.chars().take(position).collect();
     let number = before.matches('\n').count();
     let line = sql.lines().nth(number)?;
+    let head = format!("line {}: ", first + number);
+    if e.position().is_none() {
+        return Some(format!("{head}{line}"));
+    }
     let column = before.rsplit('\n').next().map_or(0, |l| l.chars().count());
-    let head = format!("line {}: ", number + 1);
     Some(format!("{head}{line}\n     {}^", " ".repeat(head.len() + column)))
 }
 

@@ -1,12 +1,14 @@
-//! Rows as COPY writes them: text with its escapes, CSV with its quotes.
+//! Rows as COPY writes them: text with its escapes, CSV with its quotes, binary with its lengths.
 
 use crate::{
-    Error, Result, sqlstate,
+    Error, Result,
+    execute::copy_binary::SIGNATURE,
     statement::{CopyFormat, CopyHeader, CopyOptions, ForceColumns},
-    wire::encode::{Column, Zone, write_text},
+    wire::encode::{Column, Zone, write_text, write_value},
 };
 use arrow::{datatypes::SchemaRef, record_batch::RecordBatch};
 use bytes::{BufMut, Bytes, BytesMut};
+use pgwire::api::results::FieldFormat;
 
 /// Writes the rows of one COPY TO.
 pub struct CopyWriter {
@@ -18,13 +20,7 @@ pub struct CopyWriter {
 }
 
 impl CopyWriter {
-    /// # Errors
-    /// For the binary format, which is not written.
-    pub fn new(options: CopyOptions, schema: &SchemaRef, zone: Zone) -> Result<Self> {
-        if options.format == CopyFormat::Binary {
-            let message = "COPY writes the formats csv and text: binary is not built";
-            return Err(Error::invalid(message).with_sqlstate(sqlstate::FEATURE_NOT_SUPPORTED));
-        }
+    pub fn new(options: CopyOptions, schema: &SchemaRef, zone: Zone) -> Self {
         let names: Vec<String> = schema.fields().iter().map(|f| f.name().clone()).collect();
         let force = names.iter().map(|name| match &options.force_quote {
             None => false,
@@ -33,11 +29,19 @@ impl CopyWriter {
         });
         let force = force.collect();
         let header = (options.header != CopyHeader::Off).then_some(names);
-        Ok(Self { options, zone, force, header })
+        Self { options, zone, force, header }
     }
 
-    /// The header line, if one was asked for; before any rows.
+    fn is_binary(&self) -> bool {
+        self.options.format == CopyFormat::Binary
+    }
+
+    /// What comes before any rows: the header line if one was asked for, the signature of the binary format.
     pub fn header(&mut self) -> Option<Bytes> {
+        if self.is_binary() {
+            // No flags, no extension.
+            return Some([SIGNATURE, &[0; 8]].concat().into());
+        }
         let names = self.header.take()?;
         let mut out = BytesMut::new();
         for (i, name) in names.iter().enumerate() {
@@ -48,8 +52,16 @@ impl CopyWriter {
         Some(out.freeze())
     }
 
+    /// What comes after all rows.
+    pub fn footer(&self) -> Option<Bytes> {
+        self.is_binary().then(|| Bytes::from_static(&[0xff, 0xff]))
+    }
+
     pub fn rows(&self, batch: &RecordBatch) -> Result<Bytes> {
         let columns = Column::all(batch).map_err(|e| Error::internal(e.to_string()))?;
+        if self.is_binary() {
+            return Ok(binary_rows(batch.num_rows(), &columns));
+        }
         let mut out = BytesMut::with_capacity(batch.num_rows() * columns.len() * 12);
         let mut value = BytesMut::new();
         for row in 0..batch.num_rows() {
@@ -120,6 +132,18 @@ impl CopyWriter {
             out.put_u8(letter);
         }
     }
+}
+
+/// Each row with its number of values, each value with its length.
+fn binary_rows(rows: usize, columns: &[Column]) -> Bytes {
+    let mut out = BytesMut::with_capacity(rows * (2 + columns.len() * 12));
+    for row in 0..rows {
+        out.put_i16(columns.len() as i16);
+        for column in columns {
+            write_value(&mut out, column, row, FieldFormat::Binary, &Zone::Utc);
+        }
+    }
+    out.freeze()
 }
 
 /// The parser takes only single-byte delimiters and quotes.

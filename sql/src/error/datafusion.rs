@@ -88,7 +88,12 @@ fn of_datafusion(e: &DataFusionError, depth: usize) -> Error {
         }
         DataFusionError::Plan(m) => Error::invalid(trimmed(m)).with_sqlstate(of_plan(m)),
         DataFusionError::Configuration(m) => Error::invalid(trimmed(m)),
+        DataFusionError::NotImplemented(m) if m.contains("Subquery") && m.contains("does not support logical expression") => {
+            let message = "a subquery can be a value here only if what it names of the outer query is compared with =";
+            Error::unsupported(message).with_hint("write it as a join, or as a condition in WHERE")
+        }
         DataFusionError::NotImplemented(m) => Error::unsupported(trimmed(m)),
+        DataFusionError::Internal(m) if m.contains("failed to match any signature") => of_signature(m),
         DataFusionError::Execution(m) => Error::invalid(trimmed(m)).with_sqlstate(of_execution(m)),
         DataFusionError::ResourcesExhausted(m) => Error::new(ErrorKind::Full, trimmed(m)).with_sqlstate(sqlstate::OUT_OF_MEMORY),
         DataFusionError::IoError(e) => match own(e) {
@@ -99,6 +104,22 @@ fn of_datafusion(e: &DataFusionError, depth: usize) -> Error {
         DataFusionError::ParquetError(e) => own(e.as_ref()).unwrap_or_else(|| Error::new(ErrorKind::Corrupt, e.to_string())),
         DataFusionError::ExecutionJoin(e) if e.is_cancelled() => Error::cancelled("the query was cancelled"),
         other => Error::internal(trimmed(&other.strip_backtrace())),
+    }
+}
+
+/// `Function 'f' failed to match any signature, errors: ... requires A, but received B (DataType: C) ...`
+fn of_signature(m: &str) -> Error {
+    let name = m.split('\'').nth(1).unwrap_or_default();
+    let name = if name == "approx_percentile_cont" { "quantile" } else { name };
+    let received = m.split("but received ").nth(1).and_then(|rest| rest.split(" (DataType").next());
+    let message = match received {
+        Some(received) => format!("function {name} takes no {}", received.to_ascii_lowercase()),
+        None => format!("function {name} takes other arguments"),
+    };
+    let error = Error::invalid(message).with_sqlstate(sqlstate::UNDEFINED_FUNCTION);
+    match received.is_some_and(|r| r.starts_with("Date") || r.starts_with("Timestamp")) {
+        true => error.with_hint("to_unix_timestamp(x) makes a number of a time, to_datetime(n) a time of a number"),
+        false => error,
     }
 }
 

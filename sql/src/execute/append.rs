@@ -2,20 +2,34 @@
 
 use super::ingest::{Ingest, Target};
 use crate::{Error, Result, database::Shared, parse, session::Session, statement::StreamName};
-use arrow::{array::RecordBatch, datatypes::SchemaRef};
+use arrow::{
+    array::{BooleanArray, RecordBatch},
+    datatypes::SchemaRef,
+};
 use futures::{Stream, StreamExt};
 use std::{pin::pin, sync::Arc};
 
+/// Rows of which some may lack values.
+pub(crate) struct Part {
+    pub rows: RecordBatch,
+    /// For each column the rows that leave it to its default; empty where none does.
+    pub missing: Vec<Option<BooleanArray>>,
+}
+
 pub(crate) async fn append_all(shared: &Arc<Shared>, name: &str, batches: impl Stream<Item = Result<RecordBatch>> + Send) -> Result<u64> {
+    append_parts(shared, name, batches.map(|batch| batch.map(|rows| Part { rows, missing: Vec::new() }))).await
+}
+
+pub(crate) async fn append_parts(shared: &Arc<Shared>, name: &str, parts: impl Stream<Item = Result<Part>> + Send) -> Result<u64> {
     let session = Session::new(shared.clone());
     let manifest = shared.engine.manifest();
     let def = crate::bind::names::find(&manifest, &stream_name(name)?, session.database())?.def.clone();
     let cut = session.cut().await;
     let state = session.context(&cut, false);
     let mut running: Option<(SchemaRef, Ingest)> = None;
-    let mut batches = pin!(batches);
-    while let Some(batch) = batches.next().await {
-        let batch = batch?;
+    let mut parts = pin!(parts);
+    while let Some(part) = parts.next().await {
+        let Part { rows: batch, missing } = part?;
         let (schema, ingest) = match &mut running {
             Some(r) => r,
             None => {
@@ -29,7 +43,10 @@ pub(crate) async fn append_all(shared: &Arc<Shared>, name: &str, batches: impl S
         {
             return Err(Error::invalid(format!("batches appended to {} together must have the same columns", def.full_name())));
         }
-        ingest.push(batch.columns(), batch.num_rows()).await?;
+        match missing.iter().any(Option::is_some) {
+            true => ingest.push_some_defaults(&state, batch.columns(), missing, batch.num_rows()).await?,
+            false => ingest.push(batch.columns(), batch.num_rows()).await?,
+        }
     }
     match running {
         Some((_, ingest)) => ingest.finish().await,
@@ -38,7 +55,7 @@ pub(crate) async fn append_all(shared: &Arc<Shared>, name: &str, batches: impl S
 }
 
 /// `s` or `database.s`, quoted as in SQL where need be.
-fn stream_name(text: &str) -> Result<StreamName> {
+pub(crate) fn stream_name(text: &str) -> Result<StreamName> {
     use datafusion::sql::sqlparser::ast::Expr;
     let folded = |i: &datafusion::sql::sqlparser::ast::Ident| {
         let name = if i.quote_style.is_some() { i.value.clone() } else { i.value.to_lowercase() };

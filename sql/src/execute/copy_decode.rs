@@ -52,9 +52,6 @@ struct Scan {
 
 impl Decoder {
     pub fn new(options: &CopyOptions, names: Vec<String>) -> Result<Self> {
-        if options.format == CopyFormat::Binary {
-            return Err(Error::unsupported("COPY reads the formats csv and text: binary is not built"));
-        }
         if options.default.is_some() {
             return Err(Error::unsupported("COPY ... DEFAULT: leave the column out of the list instead"));
         }

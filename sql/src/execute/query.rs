@@ -10,12 +10,11 @@ use crate::{
     statement::{Query, StreamName},
 };
 use arrow::{
-    datatypes::SchemaRef,
+    datatypes::{FieldRef, Schema, SchemaRef},
     record_batch::{RecordBatch, RecordBatchOptions},
 };
 use datafusion::{
     common::{ParamValues, ScalarValue},
-    dataframe::DataFrame,
     error::DataFusionError,
     execution::{SendableRecordBatchStream, SessionState},
     logical_expr::LogicalPlan,
@@ -35,13 +34,14 @@ pub(super) async fn run(session: &mut Session, query: &Query, params: &[ScalarVa
 }
 
 pub(crate) async fn stream(session: &mut Session, query: &Query, params: &[ScalarValue]) -> Result<(SchemaRef, SendableRecordBatchStream)> {
-    let (plan, state) = plan(session, query).await?;
-    let plan = with_params(plan, params)?;
-    let frame = DataFrame::new(state, plan);
-    let context = Arc::new(frame.task_ctx());
-    let plan = frame.create_physical_plan().await?;
+    let (plan, mut state) = plan(session, query).await?;
+    let plan = state.optimize(&with_params(plan, params)?)?;
+    crate::memory::small_batches(state.config_mut().options_mut(), &plan)?;
+    let context = state.task_ctx();
+    let told = plan.schema().inner().clone();
+    let plan = state.query_planner().create_physical_plan(&plan, &state).await?;
     let stream = naming_damage(&plan, session.shared.workers.run(plan.clone(), context)?);
-    let schema = labels::shown_schema(&stream.schema());
+    let schema = labels::shown_schema(&declared(&stream.schema(), &told));
     if Arc::ptr_eq(&schema, &stream.schema()) {
         return Ok((schema, stream));
     }
@@ -52,6 +52,19 @@ pub(crate) async fn stream(session: &mut Session, query: &Query, params: &[Scala
         Ok(RecordBatch::try_new_with_options(of.clone(), batch.columns().to_vec(), &options)?)
     });
     Ok((schema.clone(), Box::pin(RecordBatchStreamAdapter::new(schema, named))))
+}
+
+/// `schema`, which plans make of their parts, with what the columns were declared as, which some parts do not know.
+fn declared(schema: &SchemaRef, told: &SchemaRef) -> SchemaRef {
+    let pairs = || schema.fields().iter().zip(told.fields());
+    if schema.fields().len() != told.fields().len() || pairs().all(|(f, t)| f.metadata() == t.metadata()) {
+        return schema.clone();
+    }
+    let field = |(f, t): (&FieldRef, &FieldRef)| match f.metadata() == t.metadata() {
+        true => f.clone(),
+        false => Arc::new(f.as_ref().clone().with_metadata(t.metadata().clone())),
+    };
+    Arc::new(Schema::new_with_metadata(pairs().map(field).collect::<Vec<_>>(), schema.metadata().clone()))
 }
 
 pub(crate) fn with_params(plan: LogicalPlan, params: &[ScalarValue]) -> Result<LogicalPlan> {

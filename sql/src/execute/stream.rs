@@ -1,7 +1,7 @@
 //! CREATE, ALTER, DROP, TRUNCATE, RENAME of streams.
 
 use super::{
-    command,
+    added, command,
     ingest::{Ingest, Target, fit},
     optimize::partition_text,
     query,
@@ -126,6 +126,12 @@ pub(super) async fn alter(session: &mut Session, alter: &AlterStream) -> Result<
         })
     };
     let compiler = session.shared.compiler.clone();
+    let wanted = alter::apply(&def, &alter.actions, &compiler, &constant)?;
+    let added = added::of(&wanted, &def, session)?;
+    let seen = match added.is_empty() {
+        true => None,
+        false => Some(added::check(session, def.id, &wanted, &added, None).await?),
+    };
     // The engine asks again where another ALTER came first; the last refusal is the statement's.
     let mut refused = None;
     let changed = engine
@@ -141,6 +147,19 @@ pub(super) async fn alter(session: &mut Session, alter: &AlterStream) -> Result<
         (Err(_), Some(e)) => return Err(e),
         (changed, _) => changed?,
     };
+    // Rows that came meanwhile; all of them where the definition is another one than what was looked at.
+    if let Some(seen) = seen {
+        let now = added::of(&new, &def, session)?;
+        let after = (now == added).then_some(seen);
+        if let Err(e) = added::check(session, new.id, &new, &now, after).await {
+            let undo = |d: &StreamDef| {
+                let columns = d.columns.iter().filter(|c| now.iter().all(|n| n.id != c.id)).cloned().collect();
+                Ok(StreamDef { columns, ..d.clone() })
+            };
+            engine.alter_stream(new.id, undo).await?;
+            return Err(e);
+        }
+    }
     if alter.actions.iter().any(|a| matches!(a, AlterAction::ModifyTtl(_))) {
         note_all_due(session, new.id);
     }

@@ -108,10 +108,7 @@ fn plain_number(n: &str, ty: &ColumnType) -> bool {
     match ty.arrow() {
         t if t.is_integer() => n.bytes().all(|b| b.is_ascii_digit()),
         t if t.is_floating() => !n.contains('_'),
-        DataType::Decimal128(_, scale) => {
-            let digits = n.split_once('.').map_or(0, |(_, d)| d.len());
-            n.bytes().all(|b| b.is_ascii_digit() || b == b'.') && digits <= usize::try_from(scale).unwrap_or(0)
-        }
+        DataType::Decimal128(..) => !n.contains('_'),
         _ => *ty == ColumnType::String,
     }
 }

@@ -19,6 +19,7 @@ pub(super) async fn set(session: &mut Session, set: &Set) -> Result<Outcome> {
             SetValue::Values(values) => Some(settings::check(Scope::Server, &set.name, &server_value(values)?)?),
         };
         session.shared.engine.set_server_setting(&set.name, value).await?;
+        session.shared.follow_settings();
         return Ok(command("SET"));
     }
     let SetValue::Values(values) = &set.value else {
@@ -76,6 +77,7 @@ pub(super) async fn reset(session: &mut Session, reset: &Reset) -> Result<Outcom
             refuse_in_block(session)?;
             settings::find(Scope::Server, name)?;
             session.shared.engine.set_server_setting(name, None).await?;
+            session.shared.follow_settings();
         }
     }
     Ok(command("RESET"))

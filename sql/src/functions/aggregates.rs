@@ -1,42 +1,64 @@
-//! DataFusion's aggregates where they lose something: `sum` of integers is exact or fails instead of wrapping, `min` and `max` keep what
-//! their argument was declared as.
+//! DataFusion's aggregates where they lose something: `sum` of integers and decimals is exact or fails instead of wrapping, `min` and `max` keep what
+//! their argument was declared as, `array_agg` and `string_agg` count what they keep.
 
+mod decimal_sum;
 mod exact_sum;
 
+use crate::memory::held::{Held, HeldGroups};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::{
-    common::{Result, ScalarValue, internal_err},
+    common::{Result, ScalarValue},
     functions_aggregate::{
+        array_agg::array_agg_udaf,
         min_max::{max_udaf, min_udaf},
+        string_agg::string_agg_udaf,
         sum::sum_udaf,
     },
     logical_expr::{
         Accumulator, AggregateUDF, AggregateUDFImpl, Documentation, Expr, GroupsAccumulator, Operator, ReversedUDAF, SetMonotonicity,
         Signature, StatisticsArgs,
-        expr::AggregateFunction,
-        function::{AccumulatorArgs, StateFieldsArgs},
+        expr::{AggregateFunction, AggregateFunctionParams, WindowFunctionParams},
+        function::{AccumulatorArgs, AggregateFunctionSimplification, StateFieldsArgs},
         utils::{AggregateOrderSensitivity, format_state_name},
     },
 };
 use std::sync::Arc;
 
 pub fn functions() -> Vec<AggregateUDF> {
-    [(sum_udaf(), true), (min_udaf(), false), (max_udaf(), false)]
-        .map(|(inner, exact)| AggregateUDF::new_from_impl(Over { inner, exact }))
+    use Better::*;
+    [(sum_udaf(), Exact), (min_udaf(), Marked), (max_udaf(), Marked), (array_agg_udaf(), Counted), (string_agg_udaf(), Counted)]
+        .map(|(inner, better)| AggregateUDF::new_from_impl(Over { inner, better }))
         .into()
+}
+
+/// What is better than DataFusion's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Better {
+    /// Integers and decimals are summed exactly.
+    Exact,
+    /// The field's mark is kept.
+    Marked,
+    /// The memory is counted.
+    Counted,
 }
 
 /// An aggregate of DataFusion's with a better answer.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Over {
     inner: Arc<AggregateUDF>,
-    /// Integers are summed exactly; else only the field's mark is kept.
-    exact: bool,
+    better: Better,
 }
 
 impl Over {
     fn is_exact(&self, returns: &DataType) -> bool {
-        self.exact && matches!(returns, DataType::Int64 | DataType::UInt64)
+        self.better == Better::Exact && matches!(returns, DataType::Int64 | DataType::UInt64 | DataType::Decimal128(..))
+    }
+
+    fn held(&self, inner: Box<dyn Accumulator>) -> Box<dyn Accumulator> {
+        match self.better {
+            Better::Counted => Box::new(Held::new(inner)),
+            _ => inner,
+        }
     }
 }
 
@@ -57,7 +79,7 @@ impl AggregateUDFImpl for Over {
     fn return_field(&self, args: &[FieldRef]) -> Result<FieldRef> {
         let field = self.inner.return_field(args)?;
         match args {
-            [arg] if !self.exact => Ok(Arc::new(Field::clone(&field).with_metadata(arg.metadata().clone()))),
+            [arg] if self.better == Better::Marked => Ok(Arc::new(Field::clone(&field).with_metadata(arg.metadata().clone()))),
             _ => Ok(field),
         }
     }
@@ -67,11 +89,14 @@ impl AggregateUDFImpl for Over {
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        match self.is_exact(args.return_field.data_type()) {
-            true if args.is_distinct => Ok(Box::new(exact_sum::Distinct::new(args.return_field.data_type().clone()))),
-            true => Ok(Box::new(exact_sum::Total::new(args.return_field.data_type().clone()))),
-            false => self.inner.accumulator(args),
-        }
+        let returns = args.return_field.data_type();
+        Ok(match (self.is_exact(returns), returns, args.is_distinct) {
+            (true, DataType::Decimal128(..), true) => Box::new(decimal_sum::Distinct::new(returns.clone())),
+            (true, DataType::Decimal128(..), false) => Box::new(decimal_sum::Total::new(returns.clone())),
+            (true, _, true) => Box::new(exact_sum::Distinct::new(returns.clone())),
+            (true, _, false) => Box::new(exact_sum::Total::new(returns.clone())),
+            (false, ..) => self.held(self.inner.accumulator(args)?),
+        })
     }
 
     fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
@@ -79,7 +104,10 @@ impl AggregateUDFImpl for Over {
             return self.inner.state_fields(args);
         }
         let field = |name: &str, ty: DataType| Arc::new(Field::new(format_state_name(args.name, name), ty, true));
-        Ok(vec![field("sum", args.return_type().clone()), field("carry", DataType::Int64)])
+        Ok(match args.return_type() {
+            ty @ DataType::Decimal128(..) => vec![field("sum", decimal_sum::state_type(ty))],
+            ty => vec![field("sum", ty.clone()), field("carry", DataType::Int64)],
+        })
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
@@ -88,24 +116,25 @@ impl AggregateUDFImpl for Over {
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
         match args.return_field.data_type() {
-            DataType::Int64 if self.exact => Ok(Box::new(exact_sum::Groups::<arrow::datatypes::Int64Type>::default())),
-            DataType::UInt64 if self.exact => Ok(Box::new(exact_sum::Groups::<arrow::datatypes::UInt64Type>::default())),
+            DataType::Int64 if self.better == Better::Exact => Ok(Box::new(exact_sum::Groups::<arrow::datatypes::Int64Type>::default())),
+            DataType::UInt64 if self.better == Better::Exact => Ok(Box::new(exact_sum::Groups::<arrow::datatypes::UInt64Type>::default())),
+            ty @ DataType::Decimal128(..) if self.better == Better::Exact => Ok(Box::new(decimal_sum::Groups::new(ty.clone()))),
+            _ if self.better == Better::Counted => Ok(Box::new(HeldGroups::new(self.inner.create_groups_accumulator(args)?))),
             _ => self.inner.create_groups_accumulator(args),
         }
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         match self.is_exact(args.return_field.data_type()) && !args.is_distinct {
-            true => Ok(Box::new(exact_sum::Total::new(args.return_field.data_type().clone()))),
-            false => self.inner.create_sliding_accumulator(args),
+            true => self.accumulator(args),
+            false => Ok(self.held(self.inner.create_sliding_accumulator(args)?)),
         }
     }
 
     fn with_beneficial_ordering(self: Arc<Self>, beneficial: bool) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
-        if self.order_sensitivity().is_beneficial() {
-            return internal_err!("{} depends on no order, whether {beneficial} or not", self.name());
-        }
-        Ok(None)
+        let ordered = self.inner.as_ref().clone().with_beneficial_ordering(beneficial)?;
+        let over = |inner| Arc::new(Self { inner: Arc::new(inner), better: self.better }) as Arc<dyn AggregateUDFImpl>;
+        Ok(ordered.map(over))
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
@@ -123,8 +152,45 @@ impl AggregateUDFImpl for Over {
         self.inner.simplify_expr_op_literal(f, arg, op, literal, arg_is_left)
     }
 
+    fn simplify(&self) -> Option<AggregateFunctionSimplification> {
+        self.inner.simplify()
+    }
+
     fn reverse_expr(&self) -> ReversedUDAF {
-        ReversedUDAF::Identical
+        match self.inner.reverse_udf() {
+            ReversedUDAF::Reversed(inner) => {
+                ReversedUDAF::Reversed(Arc::new(AggregateUDF::new_from_impl(Self { inner, better: self.better })))
+            }
+            other => other,
+        }
+    }
+
+    fn schema_name(&self, params: &AggregateFunctionParams) -> Result<String> {
+        self.inner.schema_name(params)
+    }
+
+    fn human_display(&self, params: &AggregateFunctionParams) -> Result<String> {
+        self.inner.human_display(params)
+    }
+
+    fn display_name(&self, params: &AggregateFunctionParams) -> Result<String> {
+        self.inner.display_name(params)
+    }
+
+    fn window_function_schema_name(&self, params: &WindowFunctionParams) -> Result<String> {
+        self.inner.window_function_schema_name(params)
+    }
+
+    fn window_function_display_name(&self, params: &WindowFunctionParams) -> Result<String> {
+        self.inner.window_function_display_name(params)
+    }
+
+    fn supports_null_handling_clause(&self) -> bool {
+        self.inner.supports_null_handling_clause()
+    }
+
+    fn supports_within_group_clause(&self) -> bool {
+        self.inner.supports_within_group_clause()
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {

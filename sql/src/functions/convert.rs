@@ -1,13 +1,14 @@
 //! Small functions over values of any kind.
 
 use super::scalar::{arity, pure};
-use crate::analyze::text_of;
+use crate::{analyze::text_of, types::of_field};
 use arrow::{
-    array::{ArrayRef, AsArray, StringViewArray},
+    array::{ArrayRef, AsArray, StringArray, StringViewArray},
     compute::cast,
-    datatypes::{DataType, Float64Type},
+    datatypes::{DataType, Float64Type, Int64Type},
 };
 use datafusion::{common::Result, logical_expr::ScalarUDF};
+use ebb_storage::stream_def::TYPE_META_KEY;
 use std::sync::Arc;
 
 /// `1.50 MiB`
@@ -41,6 +42,13 @@ pub fn type_name(t: &DataType) -> String {
     }
 }
 
+/// No text holds a zero byte: PostgreSQL's protocol ends texts with one.
+fn character(n: i64) -> Result<String> {
+    let found = u32::try_from(n).ok().and_then(char::from_u32).filter(|c| *c != '\0');
+    let refused = || if n == 0 { "null character not permitted".to_owned() } else { format!("chr: there is no character {n}") };
+    found.map(String::from).ok_or_else(|| crate::Error::invalid(refused()).with_sqlstate("54000").into())
+}
+
 pub fn functions() -> Vec<ScalarUDF> {
     let readable = pure(
         "format_readable_size",
@@ -56,7 +64,8 @@ pub fn functions() -> Vec<ScalarUDF> {
         |types| arity("to_type_name", types, 1..=1).map(|()| types.to_vec()),
         |_| Ok(DataType::Utf8View),
         |args, call| {
-            let name = type_name(args[0].data_type());
+            let declared = call.fields.first().filter(|f| f.metadata().contains_key(TYPE_META_KEY)).and_then(|f| of_field(f));
+            let name = declared.map_or_else(|| type_name(args[0].data_type()), |ty| ty.to_string());
             Ok(Arc::new(StringViewArray::from_iter_values(std::iter::repeat_n(name, call.rows))) as ArrayRef)
         },
     );
@@ -71,5 +80,14 @@ pub fn functions() -> Vec<ScalarUDF> {
             }
         },
     );
-    vec![readable, named, text]
+    let character = pure(
+        "chr",
+        |types| arity("chr", types, 1..=1).map(|()| vec![DataType::Int64]),
+        |_| Ok(DataType::Utf8),
+        |args, _| {
+            let texts = args[0].as_primitive::<Int64Type>().iter().map(|n| n.map(character).transpose());
+            Ok(Arc::new(texts.collect::<Result<StringArray>>()?) as ArrayRef)
+        },
+    );
+    vec![readable, named, text, character]
 }

@@ -3,6 +3,7 @@
 //! So they are optimised like what they stand for: `if` evaluates one branch, `sum_if` is a filtered sum.
 
 use super::scalar::pure;
+use arrow::datatypes::DECIMAL128_MAX_PRECISION;
 use datafusion::sql::sqlparser::ast::{
     self, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident,
     ObjectName, ObjectNamePart, OrderByExpr, OrderByOptions, VisitMut, VisitorMut,
@@ -95,6 +96,7 @@ pub fn misused() -> Vec<ScalarUDF> {
 
 /// Rewrites every call below `query`; its columns have their names already.
 pub fn rewrite_query(query: &mut ast::Query) {
+    super::exists::rewrite(query);
     let _ = query.visit(&mut Rewriter);
 }
 
@@ -113,6 +115,12 @@ impl VisitorMut for Rewriter {
         {
             *expr = new;
         }
+        if let Expr::Value(v) = expr
+            && let ast::Value::Number(text, _) = &v.value
+            && let Some(decimal) = long_number(text)
+        {
+            *expr = decimal;
+        }
         // PostgreSQL's function of it; DataFusion would only change how the time is shown.
         if let Expr::AtTimeZone { timestamp, time_zone } = expr {
             let args = [time_zone, timestamp].map(|e| FunctionArg::Unnamed(FunctionArgExpr::Expr(e.as_ref().clone())));
@@ -129,6 +137,29 @@ impl VisitorMut for Rewriter {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Digits that a float keeps whatever they are.
+const FLOAT_DIGITS: usize = 15;
+
+/// A number of more digits than a float has, as the decimal that it is in PostgreSQL. Shorter ones stay floats, whose digits are theirs.
+fn long_number(text: &str) -> Option<Expr> {
+    let digits: String = text.chars().filter(|c| *c != '_').collect();
+    let (whole, fraction) = digits.split_once('.').unwrap_or((&digits, ""));
+    let whole = whole.trim_start_matches('0');
+    let significant = whole.len() + if whole.is_empty() { fraction.trim_start_matches('0').len() } else { fraction.len() };
+    let plain = whole.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit());
+    if !plain || significant <= FLOAT_DIGITS || fraction.is_empty() && whole.parse::<u64>().is_ok() {
+        return None;
+    }
+    let (precision, scale) = (u64::try_from((whole.len() + fraction.len()).max(1)).ok()?, i64::try_from(fraction.len()).ok()?);
+    (precision <= u64::from(DECIMAL128_MAX_PRECISION)).then(|| Expr::Cast {
+        kind: ast::CastKind::Cast,
+        expr: Box::new(Expr::value(ast::Value::SingleQuotedString(digits))),
+        data_type: DataType::Decimal(ast::ExactNumberInfo::PrecisionAndScale(precision, scale)),
+        array: false,
+        format: None,
+    })
 }
 
 /// The one name of a call, folded; `None` for qualified ones.

@@ -14,6 +14,8 @@ use std::{fmt, hash::Hash, sync::Arc};
 pub struct Call<'a> {
     pub rows: usize,
     pub returns: &'a DataType,
+    /// Of the arguments, with what they were declared as.
+    pub fields: &'a [FieldRef],
     pub config: &'a ConfigOptions,
 }
 
@@ -113,7 +115,7 @@ impl ScalarUDFImpl for Scalar {
         let constant = args.args.iter().all(|a| matches!(a, ColumnarValue::Scalar(_)));
         let rows = if constant { 1 } else { args.number_rows };
         let arrays = args.args.iter().map(|a| a.to_array(rows)).collect::<Result<Vec<_>>>()?;
-        let call = Call { rows, returns: args.return_field.data_type(), config: &args.config_options };
+        let call = Call { rows, returns: args.return_field.data_type(), fields: &args.arg_fields, config: &args.config_options };
         let out = (self.eval)(&arrays, &call)?;
         if out.len() != rows {
             return exec_err!("{} made {} values of {rows}", self.name, out.len());

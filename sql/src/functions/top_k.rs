@@ -1,4 +1,5 @@
 //! top_k(x, k): the k most frequent values, most frequent first (of equals the smaller first). Exact: it keeps every distinct value.
+//! NULLs are not counted, and of no value it is NULL, as array_agg is.
 
 use arrow::{
     array::{Array, ArrayRef, AsArray, Int64Array, ListArray},
@@ -106,6 +107,10 @@ impl Accumulator for Counts {
         Ok(vec![self.list(values)?, ScalarValue::List(Arc::new(counts))])
     }
     fn evaluate(&mut self) -> Result<ScalarValue> {
+        if self.counts.is_empty() {
+            let list = DataType::List(Arc::new(Field::new_list_field(self.value.clone(), true)));
+            return ScalarValue::try_from(&list);
+        }
         let mut all: Vec<(ScalarValue, i64)> = self.counts.drain().collect();
         all.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.partial_cmp(&b.0).unwrap_or(std::cmp::Ordering::Equal)));
         all.truncate(self.k);

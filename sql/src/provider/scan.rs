@@ -46,7 +46,7 @@ pub(super) fn plan(
             Some(column) => {
                 let text = column.default.as_ref().map(|d| d.expr.as_str()).unwrap_or("NULL");
                 let logical = expression::plan(session_state(state)?, text, &schema)?;
-                state.create_physical_expr(datafusion::logical_expr::cast(logical, field.data_type().clone()), &schema)?
+                state.create_physical_expr(expression::fitted(logical, column), &schema)?
             }
             None => Arc::new(Column::new_with_schema(field.name(), &stored)?),
         };

@@ -41,13 +41,18 @@ pub(super) fn scan(
         schema.fields().iter().map(|f| upgrade::field_id(f).map_err(|e| DataFusionError::External(Box::new(e)))).collect()
     };
     let (old_ids, new_ids) = (ids(&old)?, ids(&new)?);
-    let lacking = |p: &&usize| !old_ids.contains(&new_ids[**p]);
-    let has_defaults = places.iter().filter(lacking).any(|p| def.columns.get(*p).is_some());
-    // Defaults may read any column.
-    let read: Vec<usize> = match has_defaults {
-        true => (0..old.fields().len()).filter(|i| new_ids.contains(&old_ids[*i])).collect(),
-        false => places.iter().filter_map(|p| old_ids.iter().position(|id| *id == new_ids[*p])).collect(),
-    };
+    // What defaults read is read too.
+    let mut wanted: Vec<ColumnId> = places.iter().map(|p| new_ids[*p]).collect();
+    for id in places.iter().map(|p| new_ids[*p]).filter(|id| !old_ids.contains(id)) {
+        let column = def.columns.iter().find(|c| c.id == id && c.fill.is_none());
+        if let Some(default) = column.and_then(|c| c.default.as_ref()) {
+            wanted.extend(table.shared.compiler.bind(&default.expr, def)?.columns);
+        }
+    }
+    let of_old = |id: &ColumnId| old_ids.iter().position(|old| old == id);
+    let mut read: Vec<usize> = wanted.iter().filter_map(of_old).collect();
+    read.sort_unstable();
+    read.dedup();
     let rows = parts::scan(table, state, written, of_group, &read, sn_in_meta, limit)?;
     // The same columns by their present names.
     let mut known: Vec<arrow::datatypes::FieldRef> = Vec::new();
@@ -90,8 +95,7 @@ fn fill(state: &dyn Session, column: &ColumnDef, known: &Schema) -> Result<Arc<d
     if let Some(default) = &column.default {
         let schema = DFSchema::try_from(known.clone())?;
         let expr = expression::plan(session_state(state)?, &default.expr, &schema)?;
-        let cast = crate::analyze::expression(datafusion::logical_expr::cast(expr, ty), &schema)?.data;
-        return state.create_physical_expr(cast, &schema);
+        return state.create_physical_expr(expression::fitted(expr, column), &schema);
     }
     if column.nullable {
         return Ok(lit(ScalarValue::try_from(&ty)?));

@@ -3,8 +3,8 @@
 use super::Session;
 use crate::{
     Result, analyze,
-    database::Shared,
     functions::{self, StatementTime},
+    memory::{self, Pool, growth::Budget},
     pg_catalog,
     provider::{CATALOG, Cut, ViewCatalog, catalog::PUBLIC},
 };
@@ -12,25 +12,23 @@ use datafusion::{
     catalog::{CatalogProviderList, MemoryCatalogProviderList},
     execution::{
         SessionState, SessionStateBuilder,
-        memory_pool::{FairSpillPool, TrackConsumersPool},
+        disk_manager::{DiskManagerBuilder, DiskManagerMode},
+        memory_pool::{MemoryPool, TrackConsumersPool},
         runtime_env::RuntimeEnvBuilder,
     },
     prelude::SessionConfig,
 };
 use ebb_engine::Timestamp;
-use std::{num::NonZeroUsize, sync::Arc};
+use std::{num::NonZeroUsize, path::PathBuf, sync::Arc};
 
 /// How many memory users an out-of-memory error names.
 const NAMED_CONSUMERS: NonZeroUsize = NonZeroUsize::new(5).expect("five is not zero");
 
-/// What all statements' contexts begin with.
-pub(crate) fn base(memory_limit_bytes: u64) -> Result<SessionState> {
-    let limit = match memory_limit_bytes {
-        0 => default_memory(),
-        limit => usize::try_from(limit).unwrap_or(usize::MAX),
-    };
-    let pool = TrackConsumersPool::new(FairSpillPool::new(limit), NAMED_CONSUMERS);
-    let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool)).build_arc()?;
+/// What all statements' contexts begin with. `spill`: the folder for what they write aside.
+pub(crate) fn base(pool: &Pool, spill: PathBuf) -> Result<SessionState> {
+    let tracked: Arc<dyn MemoryPool> = Arc::new(TrackConsumersPool::new(pool.clone(), NAMED_CONSUMERS));
+    let disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Directories(vec![spill]));
+    let runtime = RuntimeEnvBuilder::new().with_memory_pool(tracked.clone()).with_disk_manager_builder(disk).build_arc()?;
     runtime.register_object_store(crate::provider::store_url().as_ref(), Arc::new(object_store::memory::InMemory::new()));
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let mut config = SessionConfig::new()
@@ -42,17 +40,12 @@ pub(crate) fn base(memory_limit_bytes: u64) -> Result<SessionState> {
     options.optimizer.prefer_existing_sort = true;
     options.execution.parquet.reorder_filters = true;
     options.sql_parser.collect_spans = true;
+    options.extensions.insert(Budget(tracked));
     let builder = SessionStateBuilder::new().with_config(config).with_runtime_env(runtime).with_default_features();
+    let builder = builder.with_physical_optimizer_rule(Arc::new(memory::Compacting));
     let mut state = builder.with_type_planner(Arc::<analyze::Types>::default()).with_analyzer_rule(Arc::new(analyze::Meaning)).build();
     functions::register(&mut state)?;
     Ok(state)
-}
-
-/// Six tenths of the machine's memory.
-fn default_memory() -> usize {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let kib = text.lines().find_map(|l| l.strip_prefix("MemTotal:")).and_then(|l| l.split_whitespace().next()?.parse::<usize>().ok());
-    kib.map_or(4 << 30, |kib| kib.saturating_mul(1024) / 10 * 6)
 }
 
 impl Session {
@@ -101,6 +94,7 @@ impl Session {
         let mut config = self.shared.base.config().clone();
         let options = config.options_mut();
         options.extensions.insert(StatementTime(now));
+        memory::fit(options, self.shared.pool.limit());
         options.execution.time_zone = Some(self.variables.time_zone());
         let types = analyze::Types { zone: self.variables.time_zone().into() };
         let builder = SessionStateBuilder::new_from_existing(self.shared.base.clone()).with_type_planner(Arc::new(types));
@@ -111,11 +105,5 @@ impl Session {
         props.mark_start_execution(options);
         props.query_execution_start_time = chrono::DateTime::from_timestamp_micros(now.0);
         state
-    }
-}
-
-impl Shared {
-    pub fn memory_limit(engine: &ebb_engine::Engine) -> u64 {
-        engine.server_settings().memory_limit_bytes
     }
 }

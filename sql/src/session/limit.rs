@@ -1,6 +1,6 @@
 //! What ends a statement before its time: a cancel request and `statement_timeout`, for its rows as for its work.
 
-use super::Block;
+use super::{Block, Listed};
 use crate::{Error, Outcome, Result, sqlstate};
 use arrow::datatypes::SchemaRef;
 use datafusion::{error::DataFusionError, execution::SendableRecordBatchStream, physical_plan::stream::RecordBatchStreamAdapter};
@@ -21,10 +21,11 @@ pub(super) struct Limit {
     timeout: Option<Duration>,
     /// Ends the watch of the time.
     watch: Option<DropGuard>,
+    listed: Listed,
 }
 
 impl Limit {
-    pub fn start(cancel: CancellationToken, timeout: Option<Duration>) -> Self {
+    pub fn start(cancel: CancellationToken, timeout: Option<Duration>, listed: Listed) -> Self {
         let (cancel, timed_out) = (cancel.child_token(), Arc::new(AtomicBool::new(false)));
         let watch = timeout.map(|after| {
             let (cancel, timed_out, ended) = (cancel.clone(), timed_out.clone(), CancellationToken::new());
@@ -40,7 +41,7 @@ impl Limit {
             });
             guard
         });
-        Self { cancel, timed_out, timeout, watch }
+        Self { cancel, timed_out, timeout, watch, listed }
     }
 
     fn error(&self) -> Error {
@@ -66,18 +67,23 @@ impl Limit {
                 copy.stream = self.rows(copy.schema.clone(), copy.stream, block);
                 Outcome::CopyOut(copy)
             }
+            Outcome::CopyIn(mut copy) => {
+                copy.listed = Some(self.listed);
+                Outcome::CopyIn(copy)
+            }
             other => other,
         }
     }
 
     fn rows(self, schema: SchemaRef, stream: SendableRecordBatchStream, block: Option<Arc<Block>>) -> SendableRecordBatchStream {
-        let Self { cancel, timed_out, timeout, watch } = self;
+        let Self { cancel, timed_out, timeout, watch, listed } = self;
         let ended = cancel.clone();
         let stop = async move {
             let _watch = watch;
             cancel.cancelled().await;
         };
         let last = futures::stream::once(async move {
+            drop(listed);
             ended.is_cancelled().then(|| Err(DataFusionError::External(Box::new(error(timed_out.load(Ordering::Acquire), timeout)))))
         });
         let rows = stream.take_until(stop).chain(last.filter_map(std::future::ready)).inspect(move |row| {

@@ -1,11 +1,15 @@
 //! Arrow arrays of any type into the array that a column carries.
 
-use super::{Refused, parse_text};
+use super::{Refused, parse_text, text::decimal};
+use crate::wire::encode::json_texts;
 use arrow::{
-    array::{Array, ArrayRef, AsArray, Int32Array, ListArray, MapArray, PrimitiveArray, StringArray, StringViewArray, StructArray},
+    array::{
+        Array, ArrayRef, AsArray, Int32Array, ListArray, MapArray, PrimitiveArray, PrimitiveBuilder, StringArray, StringViewArray,
+        StructArray,
+    },
     buffer::{NullBuffer, OffsetBuffer},
     compute::{CastOptions, cast, cast_with_options, take},
-    datatypes::{DataType, Decimal128Type, TimeUnit, TimestampMicrosecondType, TimestampNanosecondType},
+    datatypes::{DataType, Decimal128Type, Float32Type, Float64Type, TimeUnit, TimestampMicrosecondType, TimestampNanosecondType},
     util::display::{ArrayFormatter, FormatOptions},
 };
 use ebb_storage::{column_type::ColumnType, stream_def::ColumnDef};
@@ -49,6 +53,9 @@ fn value(array: &ArrayRef, ty: &ColumnType, name: &str) -> Result<ArrayRef, Refu
         let texts = texts.as_string::<i32>();
         return parse_text(texts.iter(), ty, name);
     }
+    if *ty == ColumnType::Json && array.data_type().is_nested() {
+        return Ok(Arc::new(json_texts(array)));
+    }
     if ty.is_text() {
         let shown = texts_of(array);
         return match ty {
@@ -67,6 +74,8 @@ fn value(array: &ArrayRef, ty: &ColumnType, name: &str) -> Result<ArrayRef, Refu
     }
     let array = match (array.data_type(), &target) {
         (from, to) if from == to => array.clone(),
+        (from, DataType::Decimal128(p, s)) if from.is_floating() => digits_of_floats(array, *p, *s, name)?,
+        (DataType::Decimal128(..), to) if to.is_floating() => floats_of_digits(array, ty, name)?,
         // A number is no time and a time no number: seconds, milliseconds and days would be guessed.
         (from, DataType::Timestamp(..) | DataType::Date32) if from.is_numeric() => {
             return Err(first_value(array, |row, v| {
@@ -122,6 +131,36 @@ fn checked_cast(array: &ArrayRef, target: &DataType, ty: &ColumnType, name: &str
         return rounded.ok_or_else(|| first_value(array, |row, v| Refused::range(row, name, v, ty)));
     }
     Ok(out)
+}
+
+/// Floats as decimals of their shortest digits, which are those that people wrote.
+///
+/// # Errors
+/// The first that does not fit.
+pub(crate) fn digits_of_floats(array: &ArrayRef, precision: u8, scale: i8, name: &str) -> Result<ArrayRef, Refused> {
+    let ty = ColumnType::Decimal(precision, scale);
+    let text = |row: usize| match array.data_type() {
+        DataType::Float32 => array.as_primitive::<Float32Type>().value(row).to_string(),
+        DataType::Float64 => array.as_primitive::<Float64Type>().value(row).to_string(),
+        _ => text_of(array, row),
+    };
+    let mut out = PrimitiveBuilder::<Decimal128Type>::with_capacity(array.len());
+    for row in 0..array.len() {
+        match array.is_valid(row).then(|| text(row)) {
+            None => out.append_null(),
+            Some(text) => match decimal::parse(&text, precision, scale) {
+                Ok(value) => out.append_value(value),
+                Err(_) => return Err(Refused::range(row, name, &text, &ty)),
+            },
+        }
+    }
+    Ok(Arc::new(out.finish().with_data_type(ty.arrow())))
+}
+
+/// Decimals as the floats that their digits are read as.
+fn floats_of_digits(array: &ArrayRef, ty: &ColumnType, name: &str) -> Result<ArrayRef, Refused> {
+    let texts = cast(array, &DataType::Utf8).map_err(|e| Refused::value(0, name, "decimal", e))?;
+    parse_text(texts.as_string::<i32>().iter(), ty, name)
 }
 
 fn round_half_even(array: &ArrayRef, target: &DataType) -> Option<ArrayRef> {

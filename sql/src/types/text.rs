@@ -1,14 +1,12 @@
 //! Texts as PostgreSQL writes values, into the array that a column carries: COPY, literals, parameters.
 
-mod json;
+pub(crate) mod decimal;
+pub(crate) mod json;
 
 use super::{Refused, coerce::cut, shown};
 use arrow::{
     array::{ArrayRef, BinaryViewBuilder, BooleanBuilder, Decimal128Array, PrimitiveBuilder, StringViewBuilder},
-    compute::{
-        kernels::cast_utils::parse_decimal,
-        kernels::cast_utils::{string_to_datetime, string_to_timestamp_nanos},
-    },
+    compute::kernels::cast_utils::{string_to_datetime, string_to_timestamp_nanos},
     datatypes::{
         ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
         TimeUnit, TimestampMicrosecondType, TimestampNanosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
@@ -93,10 +91,10 @@ fn decimals<'a>(texts: impl Iterator<Item = Option<&'a str>>, p: u8, s: i8, ty: 
     for (row, text) in texts.enumerate() {
         match text.map(str::trim) {
             None => out.append_null(),
-            Some(t) => match parse_decimal::<Decimal128Type>(t, p, s) {
+            Some(t) => match decimal::parse(t, p, s) {
                 Ok(v) => out.append_value(v),
-                Err(_) if t.parse::<f64>().is_ok_and(f64::is_finite) => return Err(Refused::range(row, name, t, ty)),
-                Err(_) => return Err(Refused::value(row, name, t, ty)),
+                Err(decimal::Bad::OutOfRange) => return Err(Refused::range(row, name, t, ty)),
+                Err(decimal::Bad::NoNumber) => return Err(Refused::value(row, name, t, ty)),
             },
         }
     }

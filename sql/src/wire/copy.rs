@@ -22,14 +22,14 @@ pub struct Copy {
     pub connection: Arc<Connection>,
 }
 
-/// Asks the client for data.
-pub async fn begin_copy_in<C>(client: &mut C, columns: usize, extended: bool) -> PgWireResult<()>
+/// Asks the client for data of so many columns.
+pub async fn begin_copy_in<C>(client: &mut C, (format, columns): (i16, usize), extended: bool) -> PgWireResult<()>
 where
     C: ClientInfo + Sink<Message> + Unpin + Send,
     C::Error: Debug,
     PgWireError: From<<C as Sink<Message>>::Error>,
 {
-    client.send(Message::CopyInResponse(CopyInResponse::new(0, columns as i16, vec![0; columns]))).await?;
+    client.send(Message::CopyInResponse(CopyInResponse::new(format as i8, columns as i16, vec![format; columns]))).await?;
     client.set_state(pgwire::api::PgWireConnectionState::CopyInProgress(extended));
     Ok(())
 }

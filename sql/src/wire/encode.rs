@@ -13,6 +13,7 @@ mod time;
 use arrow::{
     array::{Array, ArrayRef, StringViewArray, StringViewBuilder},
     datatypes::Field,
+    error::ArrowError,
     record_batch::RecordBatch,
 };
 use bytes::{BufMut, BytesMut};
@@ -23,6 +24,9 @@ pub use cell::Column;
 pub use numeric::{write_decimal_binary, write_decimal_text};
 pub use text::write_text;
 pub use time::{PG_EPOCH_DAYS, PG_EPOCH_MICROS, Zone};
+
+/// PostgreSQL's limit too.
+const ROW_BYTES_MAX: usize = (1 << 30) - 1;
 
 /// Encodes batches of one result.
 pub struct RowEncoder {
@@ -39,25 +43,19 @@ impl RowEncoder {
     /// One message a row.
     ///
     /// # Errors
-    /// Only for a value whose Arrow array contradicts its own type.
-    pub fn rows(&self, batch: &RecordBatch) -> Result<Vec<DataRow>, arrow::error::ArrowError> {
+    /// For a row that is too long for a message, and a value whose Arrow array contradicts its own type.
+    pub fn rows(&self, batch: &RecordBatch) -> Result<Vec<DataRow>, ArrowError> {
         let columns = Column::all(batch)?;
         let mut rows = Vec::with_capacity(batch.num_rows());
         // Rows of one batch share an allocation that is split off row by row.
         let mut buffer = BytesMut::with_capacity(batch.num_rows() * columns.len() * 16);
         for row in 0..batch.num_rows() {
             for (column, format) in columns.iter().zip(&self.formats) {
-                if column.is_null(row) {
-                    buffer.put_i32(-1);
-                    continue;
-                }
-                let start = buffer.len();
-                buffer.put_i32(0);
-                match format {
-                    FieldFormat::Text => text::write_text(&mut buffer, column, row, &self.zone),
-                    FieldFormat::Binary => binary::write_binary(&mut buffer, column, row),
-                }
-                set_length(&mut buffer, start);
+                write_value(&mut buffer, column, row, *format, &self.zone);
+            }
+            if buffer.len() > ROW_BYTES_MAX {
+                let message = format!("a row of {} bytes cannot be sent: a message has {ROW_BYTES_MAX} at the most", buffer.len());
+                return Err(ArrowError::MemoryError(message));
             }
             rows.push(DataRow::new(buffer.split(), columns.len() as i16));
         }
@@ -65,11 +63,25 @@ impl RowEncoder {
     }
 }
 
+/// A value with its length before it, -1 for NULL.
+pub fn write_value(out: &mut BytesMut, column: &Column, row: usize, format: FieldFormat, zone: &Zone) {
+    if column.is_null(row) {
+        return out.put_i32(-1);
+    }
+    let start = out.len();
+    out.put_i32(0);
+    match format {
+        FieldFormat::Text => text::write_text(out, column, row, zone),
+        FieldFormat::Binary => binary::write_binary(out, column, row),
+    }
+    set_length(out, start);
+}
+
 /// Every value of a column in text form, NULLs as NULL.
 ///
 /// # Errors
 /// As [`RowEncoder::rows`].
-pub fn texts(field: &Field, array: &ArrayRef, zone: &Zone) -> Result<StringViewArray, arrow::error::ArrowError> {
+pub fn texts(field: &Field, array: &ArrayRef, zone: &Zone) -> Result<StringViewArray, ArrowError> {
     let column = Column::new(field, array)?;
     let mut out = StringViewBuilder::with_capacity(array.len());
     let mut one = BytesMut::new();
@@ -83,6 +95,19 @@ pub fn texts(field: &Field, array: &ArrayRef, zone: &Zone) -> Result<StringViewA
         out.append_value(String::from_utf8_lossy(&one));
     }
     Ok(out.finish())
+}
+
+/// Lists, maps and structs as JSON, NULLs as NULL.
+pub fn json_texts(array: &ArrayRef) -> StringViewArray {
+    let mut one = BytesMut::new();
+    let text = |row: usize| {
+        array.is_valid(row).then(|| {
+            one.clear();
+            nested::write_json(&mut one, array, row, &Zone::Utc);
+            String::from_utf8_lossy(&one).into_owned()
+        })
+    };
+    (0..array.len()).map(text).collect()
 }
 
 /// Fills in the length of what was written after the four bytes at `start`.

@@ -8,7 +8,7 @@ use super::{
     types::{arrow_of, pg_type},
 };
 use crate::{Error, Outcome, Prepared, sqlstate};
-use arrow::datatypes::{DataType, FieldRef, SchemaRef};
+use arrow::datatypes::{DataType, FieldRef};
 use async_trait::async_trait;
 use datafusion::common::ScalarValue;
 use futures::{Sink, SinkExt};
@@ -91,17 +91,6 @@ impl QueryParser for Parser {
 
     fn get_result_schema(&self, stored: &Stored, format: Option<&Format>) -> PgWireResult<Vec<FieldInfo>> {
         stored.result.as_ref().map_or(Ok(Vec::new()), |schema| fields(schema, format))
-    }
-}
-
-/// Refuses rows of more or fewer columns than the client was told: some came or went since the statement was prepared.
-fn same_columns(told: Option<&SchemaRef>, now: &SchemaRef) -> PgWireResult<()> {
-    match told {
-        Some(told) if told.fields().len() != now.fields().len() => {
-            let e = Error::invalid("the statement's columns have changed since it was prepared: prepare it again");
-            Err(refused(&e.with_sqlstate(sqlstate::FEATURE_NOT_SUPPORTED)))
-        }
-        _ => Ok(()),
     }
 }
 
@@ -223,7 +212,6 @@ impl Extended {
                 }
                 match session.execute(prepared, params, token).await.map_err(|e| refused(&e))? {
                     Outcome::Rows { schema, stream, tag } => {
-                        same_columns(portal.statement.statement.result.as_ref(), &schema)?;
                         let rows = SendingRows::new(&schema, stream, tag, Some(&portal.result_column_format), zone(session))?;
                         Arc::new(AsyncMutex::new(rows))
                     }
@@ -238,7 +226,7 @@ impl Extended {
                     }
                     Outcome::CopyIn(copy) => {
                         respond::tell(client, &self.connection, session).await?;
-                        begin_copy_in(client, copy.columns(), true).await?;
+                        begin_copy_in(client, (respond::copy_format(copy.options()), copy.columns()), true).await?;
                         *self.connection.copy.lock().await = Some(Copying { copy, rest: VecDeque::new(), several: false });
                         return Ok(());
                     }

@@ -48,6 +48,14 @@ pub fn decode(
     }
 }
 
+/// A value in the binary form of `pg`, whose message names no parameter.
+pub fn value(bytes: &[u8], pg: &Type) -> Result<ScalarValue, BadParameter> {
+    from_binary(0, bytes, pg).map_err(|bad| {
+        let message = bad.message.trim_start_matches("parameter $0: ").replace("parameter $0 ", "the text ");
+        BadParameter { message, ..bad }
+    })
+}
+
 fn cast(n: usize, value: &ScalarValue, target: &DataType) -> Result<ScalarValue, BadParameter> {
     // Arrow would make a list of one text, and knows no exponents in decimals.
     if let (Some(Some(text)), true) = (value.try_as_str(), target.is_nested() || matches!(target, DataType::Decimal128(..))) {

@@ -5,8 +5,12 @@ use super::{
     encode::{RowEncoder, Zone},
     types::pg_type,
 };
-use crate::{CopyOut, Error, RowTag, Session, copy::CopyWriter};
-use arrow::datatypes::SchemaRef;
+use crate::{
+    CopyOut, Error, RowTag, Session,
+    copy::CopyWriter,
+    statement::{CopyFormat, CopyOptions},
+};
+use arrow::{datatypes::SchemaRef, record_batch::RecordBatch};
 use datafusion::execution::SendableRecordBatchStream;
 use futures::{Sink, SinkExt, StreamExt};
 use pgwire::{
@@ -28,6 +32,8 @@ use std::{fmt::Debug, sync::Arc};
 
 /// Bytes of one CopyData message, about.
 const COPY_MESSAGE_BYTES: usize = 64 << 10;
+/// Bytes of rows that are encoded ahead, about: a batch may hold much more.
+const ENCODED_BYTES: usize = 8 << 20;
 
 /// Columns as a client is told them.
 pub fn fields(schema: &SchemaRef, formats: Option<&Format>) -> PgWireResult<Vec<FieldInfo>> {
@@ -67,6 +73,8 @@ fn size(t: &Type) -> i16 {
 /// Rows that are being sent: encoded a batch ahead, kept between two Executes of a portal.
 pub struct SendingRows {
     stream: SendableRecordBatchStream,
+    /// What is left of a batch.
+    batch: Option<RecordBatch>,
     encoder: RowEncoder,
     ready: std::vec::IntoIter<DataRow>,
     tag: RowTag,
@@ -82,7 +90,7 @@ impl SendingRows {
         zone: Zone,
     ) -> PgWireResult<Self> {
         let encoder = RowEncoder::new(formats_of(schema.fields().len(), formats)?, zone);
-        Ok(Self { stream, encoder, ready: Vec::new().into_iter(), tag, sent: 0 })
+        Ok(Self { stream, batch: None, encoder, ready: Vec::new().into_iter(), tag, sent: 0 })
     }
 
     async fn next(&mut self) -> PgWireResult<Option<DataRow>> {
@@ -91,9 +99,16 @@ impl SendingRows {
                 self.sent += 1;
                 return Ok(Some(row));
             }
-            let Some(batch) = self.stream.next().await else { return Ok(None) };
-            let batch = batch.map_err(|e| refused(&Error::from(e)))?;
-            let rows = self.encoder.rows(&batch).map_err(|e| refused(&Error::internal(e.to_string())))?;
+            let batch = match self.batch.take() {
+                Some(batch) => batch,
+                None => match self.stream.next().await {
+                    Some(batch) => batch.map_err(|e| refused(&Error::from(e)))?,
+                    None => return Ok(None),
+                },
+            };
+            let (first, rest) = first_rows(batch);
+            self.batch = rest;
+            let rows = self.encoder.rows(&first).map_err(|e| refused(&Error::from(e)))?;
             self.ready = rows.into_iter();
         }
     }
@@ -125,6 +140,17 @@ impl SendingRows {
     }
 }
 
+/// The first rows of a batch, about [`ENCODED_BYTES`] of them, and the others.
+fn first_rows(batch: RecordBatch) -> (RecordBatch, Option<RecordBatch>) {
+    let rows = batch.num_rows();
+    let of_row = batch.get_array_memory_size() / rows.max(1);
+    let first = (ENCODED_BYTES / of_row.max(1)).max(1);
+    match rows > first {
+        true => (batch.slice(0, first), Some(batch.slice(first, rows - first))),
+        false => (batch, None),
+    }
+}
+
 /// All rows of a COPY TO.
 pub async fn copy_out<C>(client: &mut C, copy: CopyOut, zone: Zone) -> PgWireResult<u64>
 where
@@ -132,24 +158,37 @@ where
     C::Error: Debug,
     PgWireError: From<<C as Sink<Message>>::Error>,
 {
-    let mut writer = CopyWriter::new(copy.options, &copy.schema, zone).map_err(|e| refused(&e))?;
     let columns = copy.schema.fields().len();
-    client.feed(Message::CopyOutResponse(CopyOutResponse::new(0, columns as i16, vec![0; columns]))).await?;
+    let format = copy_format(&copy.options);
+    let mut writer = CopyWriter::new(copy.options, &copy.schema, zone);
+    client.feed(Message::CopyOutResponse(CopyOutResponse::new(format as i8, columns as i16, vec![format; columns]))).await?;
     if let Some(header) = writer.header() {
         client.feed(Message::CopyData(CopyData::new(header))).await?;
     }
     let (mut stream, mut rows) = (copy.stream, 0);
     while let Some(batch) = stream.next().await {
-        let batch = batch.map_err(|e| refused(&Error::from(e)))?;
-        rows += batch.num_rows() as u64;
-        let mut bytes = writer.rows(&batch).map_err(|e| refused(&e))?;
-        while !bytes.is_empty() {
-            let piece = bytes.split_to(bytes.len().min(COPY_MESSAGE_BYTES));
-            client.feed(Message::CopyData(CopyData::new(piece))).await?;
+        let mut left = Some(batch.map_err(|e| refused(&Error::from(e)))?);
+        while let Some(batch) = left.take() {
+            let (first, rest) = first_rows(batch);
+            left = rest;
+            rows += first.num_rows() as u64;
+            let mut bytes = writer.rows(&first).map_err(|e| refused(&e))?;
+            while !bytes.is_empty() {
+                let piece = bytes.split_to(bytes.len().min(COPY_MESSAGE_BYTES));
+                client.feed(Message::CopyData(CopyData::new(piece))).await?;
+            }
         }
+    }
+    if let Some(footer) = writer.footer() {
+        client.feed(Message::CopyData(CopyData::new(footer))).await?;
     }
     client.feed(Message::CopyDone(CopyDone::new())).await?;
     Ok(rows)
+}
+
+/// As the protocol says it: 1 is binary.
+pub fn copy_format(options: &CopyOptions) -> i16 {
+    i16::from(options.format == CopyFormat::Binary)
 }
 
 /// What the statement had to say beside its answer, settings that it changed, and its tag.

@@ -55,7 +55,7 @@ where
         let sent = match outcome {
             Ok(Outcome::CopyIn(copy)) => {
                 respond::tell(client, connection, session).await?;
-                begin_copy_in(client, copy.columns(), false).await?;
+                begin_copy_in(client, (respond::copy_format(copy.options()), copy.columns()), false).await?;
                 *connection.copy.lock().await = Some(Copying { copy, rest: statements, several });
                 return Ok(true);
             }

@@ -40,6 +40,7 @@ impl Startup {
     async fn open(&self, parameters: &HashMap<String, String>) -> Result<HashMap<String, String>, Error> {
         let mut session = self.connection.session.lock().await;
         let user = parameters.get("user").map(String::as_str).unwrap_or_default();
+        session.set_user(user);
         let database = parameters.get(METADATA_DATABASE).map_or(user, String::as_str);
         session.use_database(database).map_err(|_| {
             let message = format!("database \"{database}\" does not exist: connect to \"default\"");

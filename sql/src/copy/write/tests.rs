@@ -11,7 +11,7 @@ fn batch() -> RecordBatch {
 
 fn written(options: CopyOptions) -> String {
     let batch = batch();
-    let mut writer = CopyWriter::new(options, &batch.schema(), Zone::Utc).unwrap();
+    let mut writer = CopyWriter::new(options, &batch.schema(), Zone::Utc);
     let mut out = writer.header().map(|h| h.to_vec()).unwrap_or_default();
     out.extend_from_slice(&writer.rows(&batch).unwrap());
     String::from_utf8(out).unwrap()
@@ -29,7 +29,13 @@ fn text_escapes_and_csv_quotes() {
 }
 
 #[test]
-fn binary_is_refused_by_name() {
+fn binary_has_its_signature_lengths_and_end() {
+    let batch = batch();
     let options = CopyOptions { format: CopyFormat::Binary, ..CopyOptions::default() };
-    assert!(CopyWriter::new(options, &batch().schema(), Zone::Utc).err().unwrap().message().contains("binary"));
+    let mut writer = CopyWriter::new(options, &batch.schema(), Zone::Utc);
+    assert_eq!(writer.header().unwrap(), b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0".as_slice());
+    let mut rows = b"\0\x03\0\0\0\x08\0\0\0\0\0\0\0\x01\0\0\0\x08a,\"b\"\tc\\\0\0\0\x01\x01".to_vec();
+    rows.extend(b"\0\x03\xff\xff\xff\xff\0\0\0\0\xff\xff\xff\xff");
+    assert_eq!(writer.rows(&batch).unwrap(), rows);
+    assert_eq!(writer.footer().unwrap(), [0xff, 0xff].as_slice());
 }

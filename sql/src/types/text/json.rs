@@ -5,26 +5,67 @@ use serde::de::IgnoredAny;
 /// Elements as texts: strings as what they say, null as `None`, anything else as it is written. `None` where `t` is no JSON array.
 pub fn elements(t: &str) -> Option<Vec<Option<String>>> {
     serde_json::from_str::<Vec<IgnoredAny>>(t).ok()?;
-    pieces(t, '[', ']').into_iter().map(value).collect()
+    pieces(t, '[', ']').into_iter().map(text_of).collect()
 }
 
 /// As [`elements`], by their keys. A key that is there twice is there twice.
 pub fn members(t: &str) -> Option<Vec<(String, Option<String>)>> {
-    let t = t.trim();
-    serde_json::from_str::<std::collections::HashMap<String, IgnoredAny>>(t).ok()?;
-    let member = |piece: &str| {
-        let end = string_end(piece)?;
-        let key: String = serde_json::from_str(piece.get(..end)?).ok()?;
-        Some((key, value(piece.get(end..)?.trim_start().strip_prefix(':')?)?))
-    };
-    pieces(t, '{', '}').into_iter().map(member).collect()
+    raw_members(t).ok()?.into_iter().map(|(key, piece)| Some((key, text_of(piece)?))).collect()
 }
 
-fn value(piece: &str) -> Option<Option<String>> {
+/// The members of an object as they are written, by their keys.
+///
+/// # Errors
+/// Why it is none.
+pub fn raw_members(t: &str) -> Result<Vec<(String, &str)>, String> {
+    let t = t.trim();
+    serde_json::from_str::<std::collections::HashMap<String, IgnoredAny>>(t).map_err(|e| e.to_string())?;
+    let member = |piece| -> Option<(String, &str)> {
+        let piece: &str = piece;
+        let end = string_end(piece)?;
+        let key: String = serde_json::from_str(piece.get(..end)?).ok()?;
+        Some((key, piece.get(end..)?.trim_start().strip_prefix(':')?.trim()))
+    };
+    pieces(t, '{', '}').into_iter().map(|piece| member(piece).ok_or_else(|| "a key cannot be read".to_owned())).collect()
+}
+
+/// The elements of a valid array as they are written.
+pub fn raw_elements(t: &str) -> Vec<&str> {
+    pieces(t, '[', ']')
+}
+
+/// What a valid piece of JSON is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Null,
+    Flag,
+    Number,
+    Text,
+    List,
+    Object,
+}
+
+pub fn kind(piece: &str) -> Kind {
+    match piece.as_bytes().first() {
+        Some(b'n') | None => Kind::Null,
+        Some(b't' | b'f') => Kind::Flag,
+        Some(b'"') => Kind::Text,
+        Some(b'[') => Kind::List,
+        Some(b'{') => Kind::Object,
+        Some(_) => Kind::Number,
+    }
+}
+
+/// A valid piece as a text: a string as what it says, null as none, anything else as it is written.
+pub fn value(piece: &str) -> Option<String> {
+    text_of(piece).flatten()
+}
+
+fn text_of(piece: &str) -> Option<Option<String>> {
     let piece = piece.trim();
-    match piece.as_bytes().first()? {
-        b'"' => serde_json::from_str(piece).ok().map(Some),
-        b'n' => Some(None),
+    match kind(piece) {
+        Kind::Text => serde_json::from_str(piece).ok().map(Some),
+        Kind::Null => Some(None),
         _ => Some(Some(piece.to_owned())),
     }
 }

@@ -11,7 +11,7 @@ use crate::{
 };
 use arrow::{
     array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, new_null_array},
-    compute::{filter_record_batch, kernels::cmp::gt, take},
+    compute::{cast, filter_record_batch, kernels::cmp::gt, take},
     datatypes::{Int64Type, Schema},
 };
 use datafusion::{
@@ -146,7 +146,11 @@ impl Rows {
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.named.len());
         for (column, place) in self.named.iter().zip(&self.places) {
             columns.push(match (place, column.nullable) {
-                (Some(_), _) => read.next().cloned().ok_or_else(|| Error::internal("a column of the rows is missing"))?,
+                // The ALTER may widen it too.
+                (Some(_), _) => {
+                    let array = read.next().ok_or_else(|| Error::internal("a column of the rows is missing"))?;
+                    cast(array, &column.ty.arrow())?
+                }
                 // Added by the same ALTER, and without a default.
                 (None, true) => new_null_array(&column.ty.arrow(), batch.num_rows()),
                 (None, false) => take(&upgrade::zero(&column.ty)?, &arrow::array::UInt32Array::from_value(0, batch.num_rows()), None)?,

@@ -18,8 +18,8 @@ use datafusion::{
     physical_expr::PhysicalExpr,
     physical_optimizer::PhysicalOptimizerRule,
     physical_plan::{
-        DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, joins::HashJoinExec, replace_children_if_necessary, sorts::sort::SortExec,
-        stream::RecordBatchStreamAdapter,
+        DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, joins::HashJoinExec, replace_children_if_necessary,
+        sorts::sort::SortExec, stream::RecordBatchStreamAdapter,
     },
 };
 use futures::StreamExt;

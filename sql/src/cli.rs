@@ -26,12 +26,14 @@ use std::{io::Write, process::ExitCode};
 const FAILED: u8 = 1;
 /// The arguments make no sense; clap uses the same.
 const USAGE: u8 = 2;
+/// Of a thread that plans statements: what may nest deeply is looked at by functions that call themselves.
+const STACK_BYTES: usize = 16 << 20;
 
 /// Runs the program.
 pub fn main() -> ExitCode {
     allocator::keep_pages_for_a_while();
     let args = Args::parse();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().thread_stack_size(STACK_BYTES).enable_all().build() {
         Ok(runtime) => runtime,
         Err(e) => {
             complain(&format!("the runtime does not start: {e}"));

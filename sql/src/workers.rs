@@ -27,6 +27,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 /// Batches between the query and who reads its rows.
 const QUEUED_BATCHES: usize = 2;
 
+/// Plans nest as queries do.
+const STACK_BYTES: usize = 16 << 20;
 const THREADS_PER_CORE: usize = 2;
 const THREADS_MIN: usize = 4;
 
@@ -40,7 +42,12 @@ impl Workers {
     pub fn new() -> Result<Self> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = (cores * THREADS_PER_CORE).max(THREADS_MIN);
-        let runtime = Builder::new_multi_thread().worker_threads(threads).enable_all().thread_name("ebb-query").build();
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(threads)
+            .thread_stack_size(STACK_BYTES)
+            .enable_all()
+            .thread_name("ebb-query")
+            .build();
         runtime.map(|r| Self(Some(r))).map_err(|e| Error::internal(format!("threads for queries do not start: {e}")))
     }
 

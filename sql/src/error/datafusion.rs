@@ -86,6 +86,7 @@ fn of_datafusion(e: &DataFusionError, depth: usize) -> Error {
             };
             Error::invalid(trimmed(&e.to_string())).with_sqlstate(state)
         }
+        DataFusionError::Plan(m) if m.contains("failed to match any signature") => of_signature(m),
         DataFusionError::Plan(m) => Error::invalid(trimmed(m)).with_sqlstate(of_plan(m)),
         DataFusionError::Configuration(m) => Error::invalid(trimmed(m)),
         DataFusionError::NotImplemented(m) if m.contains("Subquery") && m.contains("does not support logical expression") => {

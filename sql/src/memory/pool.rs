@@ -1,7 +1,7 @@
 //! The memory that queries use together, shared fairly by what can be written to disk.
 //!
 //! Guards: reservations never exceed the limit, which may change while queries run. One that can spill leaves a share free for the next
-//! one. Values of functions are counted twice against what can spill, since an operator that keeps them counts them too and must spill
+//! one, and a merge of what was spilled, which takes as many files at once as it gets room for, takes no more than a share. Values of functions are counted twice against what can spill, since an operator that keeps them counts them too and must spill
 //! before the next values find no room.
 
 use datafusion::{
@@ -20,6 +20,11 @@ use std::{
 
 /// The consumer under which values of functions are counted.
 pub const VALUES: &str = "values of functions";
+
+/// How DataFusion calls merges of what was spilled.
+const MERGES: &str = "ExternalSorterMerge";
+/// What neither sorts nor their merges take: what comes after them needs a little.
+const LEFT_IN_LIMIT: usize = 16;
 
 /// Clones are one pool.
 #[derive(Debug, Clone)]
@@ -115,7 +120,10 @@ impl MemoryPool for Pool {
         let mut left = limit.saturating_sub(used.all());
         if reservation.consumer().can_spill() {
             let shared = limit.saturating_sub(used.fixed).saturating_sub(used.values.saturating_mul(2));
-            left = left.min((shared / (used.spillers + 1)).saturating_sub(reservation.size()));
+            left = left.saturating_sub(limit / LEFT_IN_LIMIT).min((shared / (used.spillers + 1)).saturating_sub(reservation.size()));
+        } else if reservation.consumer().name().starts_with(MERGES) {
+            let share = limit / (2 * (used.spillers + 1));
+            left = left.saturating_sub(limit / LEFT_IN_LIMIT).min(share.saturating_sub(reservation.size()));
         }
         if additional > left {
             return Err(resources_datafusion_err!(

@@ -17,20 +17,23 @@ fn pool(bytes: usize) -> Arc<dyn MemoryPool> {
 /// proves Q1
 #[test]
 fn reservations_never_exceed_the_limit_and_leave_a_share_free() {
-    let pool = pool(12 * MIB);
+    let pool = pool(16 * MIB);
     let spiller = |name: &str| MemoryConsumer::new(name).with_can_spill(true).register(&pool);
     let (a, b) = (spiller("a"), spiller("b"));
-    assert!(a.try_grow(4 * MIB + 1).is_err(), "two, and a share is left for a third");
-    a.try_grow(4 * MIB).unwrap();
-    b.try_grow(4 * MIB).unwrap();
+    assert!(a.try_grow(6 * MIB).is_err(), "two, and a share is left for a third");
+    a.try_grow(5 * MIB).unwrap();
+    b.try_grow(5 * MIB).unwrap();
+    let merge = MemoryConsumer::new("ExternalSorterMerge[0]").register(&pool);
+    assert!(merge.try_grow(3 * MIB).is_err(), "a share is enough for a merge");
+    merge.try_grow(2 * MIB).unwrap();
     let fixed = MemoryConsumer::new("fixed").register(&pool);
     let refused = fixed.try_grow(4 * MIB + 1).unwrap_err().to_string();
     assert!(refused.contains("memory_limit_bytes"), "{refused}");
     fixed.try_grow(4 * MIB).unwrap();
     assert!(spiller("c").try_grow(1).is_err(), "nothing is left");
-    assert_eq!(pool.reserved(), 12 * MIB);
+    assert_eq!(pool.reserved(), 16 * MIB);
     drop((a, fixed));
-    assert_eq!(pool.reserved(), 4 * MIB);
+    assert_eq!(pool.reserved(), 7 * MIB);
 }
 
 #[test]

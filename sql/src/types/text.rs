@@ -277,19 +277,24 @@ fn nested<'a>(texts: impl Iterator<Item = Option<&'a str>>, ty: &ColumnType, nam
     }
     let nulls = valid.contains(&false).then(|| NullBuffer::from(valid));
     let offsets = OffsetBuffer::<i32>::from_lengths(lengths);
+    // An element is refused by the row that it is in.
+    let row_of = |item: usize| offsets.partition_point(|start| usize::try_from(*start).is_ok_and(|start| start <= item)).saturating_sub(1);
     // Boxed, so that nesting does not make ever new types of iterators.
-    let inner_texts = |ty: &ColumnType, texts: Box<dyn Iterator<Item = Option<&str>> + '_>| parse_text(texts, ty, name);
+    let inner_texts = |ty: &ColumnType, texts: Box<dyn Iterator<Item = Option<&str>> + '_>| {
+        parse_text(texts, ty, name).map_err(|r| Refused { row: row_of(r.row), ..r })
+    };
     let element = |ty: &ColumnType| inner_texts(ty, Box::new(items.iter().map(Option::as_deref)));
     match (ty, ty.arrow()) {
         (ColumnType::Array(inner, null), DataType::List(field)) => {
             if !null && let Some(row) = items.iter().position(Option::is_none) {
-                return Err(Refused::null_inside(row, name));
+                return Err(Refused::null_inside(row_of(row), name));
             }
-            Ok(Arc::new(ListArray::new(field, offsets, element(inner)?, nulls)))
+            let elements = element(inner)?;
+            Ok(Arc::new(ListArray::new(field, offsets, elements, nulls)))
         }
         (ColumnType::Map(key, value, null), DataType::Map(field, sorted)) => {
             if !null && let Some(row) = items.iter().position(Option::is_none) {
-                return Err(Refused::null_inside(row, name));
+                return Err(Refused::null_inside(row_of(row), name));
             }
             let DataType::Struct(fields) = field.data_type().clone() else { return Err(Refused::value(0, name, "map", ty)) };
             let keys = inner_texts(key, Box::new(keys.iter().map(|k| Some(k.as_str()))))?;

@@ -150,7 +150,7 @@ struct Column {
 }
 
 /// Rows in the columns of a stream.
-pub struct Rows<R> {
+pub(crate) struct Rows<R> {
     lines: Lines<R>,
     columns: Vec<Column>,
     rows_max: usize,

@@ -126,7 +126,7 @@ pub(super) async fn alter(session: &mut Session, alter: &AlterStream) -> Result<
         })
     };
     let compiler = session.shared.compiler.clone();
-    let wanted = alter::apply(&def, &alter.actions, &compiler, &constant)?;
+    let wanted = alter::apply(&def, &alter.actions, &compiler, &engine.manifest(), &constant)?;
     let added = added::of(&wanted, &def, session)?;
     let seen = match added.is_empty() {
         true => None,

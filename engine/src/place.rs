@@ -18,7 +18,7 @@ use ebb_storage::{
     stream_def::StreamDef,
 };
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     sync::{Arc, atomic::Ordering},
 };
 
@@ -34,7 +34,8 @@ impl TierView {
     pub fn of(manifest: &Manifest, def: &StreamDef, disks: &Disks, stopped: impl Fn(&str, &str) -> bool) -> Arc<Self> {
         // Every stream's policy is there; nothing would be gained by not knowing where to write.
         let policy = manifest.policy_of(def).unwrap_or_else(|_| Arc::new(StoragePolicy::default_policy()));
-        let volumes = policy.volumes.iter().map(|v| volume(disks, manifest, v, stopped(&policy.name, &v.name)));
+        let leaving = if policy.volumes.len() > 1 { leaving(manifest) } else { BTreeMap::new() };
+        let volumes = policy.volumes.iter().map(|v| volume(disks, manifest, &leaving, v, stopped(&policy.name, &v.name)));
         Arc::new(Self {
             volumes: volumes.collect(),
             move_factor: move_factor(&policy),
@@ -49,8 +50,19 @@ fn move_factor(policy: &StoragePolicy) -> f64 {
     if policy.volumes.len() > 1 { policy.move_factor } else { 0.0 }
 }
 
-fn volume(all: &Disks, m: &Manifest, v: &Volume, merges_stopped: bool) -> VolumeView {
-    let disks: Vec<DiskView> = v.disks.iter().filter_map(|name| m.disk_id(name).map(|id| disk(all, m, id, name))).collect();
+/// Bytes of removed parts that vacuum has still to delete, by disk.
+fn leaving(m: &Manifest) -> BTreeMap<DiskId, u64> {
+    let mut leaving: BTreeMap<DiskId, u64> = BTreeMap::new();
+    for place in m.graveyard.values().map(|g| &g.part.placement) {
+        let bytes = leaving.entry(place.disk).or_default();
+        *bytes = bytes.saturating_add(place.bytes);
+    }
+    leaving
+}
+
+fn volume(all: &Disks, m: &Manifest, leaving: &BTreeMap<DiskId, u64>, v: &Volume, merges_stopped: bool) -> VolumeView {
+    let view = |name: &String| m.disk_id(name).map(|id| disk(all, id, name, leaving.get(&id).copied().unwrap_or(0)));
+    let disks: Vec<DiskView> = v.disks.iter().filter_map(view).collect();
     VolumeView {
         name: v.name.clone(),
         max_part_bytes: largest(v, &disks).unwrap_or(u64::MAX),
@@ -64,7 +76,7 @@ fn volume(all: &Disks, m: &Manifest, v: &Volume, merges_stopped: bool) -> Volume
 
 /// The largest part that a volume takes, by bytes and by its share of the smallest disk; `None` where any will do.
 pub fn max_part_bytes(all: &Disks, m: &Manifest, v: &Volume) -> Option<u64> {
-    let disks: Vec<DiskView> = v.disks.iter().filter_map(|name| m.disk_id(name).map(|id| disk(all, m, id, name))).collect();
+    let disks: Vec<DiskView> = v.disks.iter().filter_map(|name| m.disk_id(name).map(|id| disk(all, id, name, 0))).collect();
     largest(v, &disks)
 }
 
@@ -74,7 +86,7 @@ fn largest(v: &Volume, disks: &[DiskView]) -> Option<u64> {
     [v.max_data_part_size_bytes.filter(|n| *n > 0), by_ratio].into_iter().flatten().min()
 }
 
-fn disk(all: &Disks, m: &Manifest, id: DiskId, name: &str) -> DiskView {
+fn disk(all: &Disks, id: DiskId, name: &str, leaving: u64) -> DiskView {
     let view = DiskView::unlimited(id, name);
     let Some(disk) = all.known(id) else {
         return DiskView { unavailable: Some("it is not attached".into()), ..view };
@@ -83,8 +95,7 @@ fn disk(all: &Disks, m: &Manifest, id: DiskId, name: &str) -> DiskView {
     match disk.space.as_ref().map(|s| s.room()) {
         None => DiskView { unavailable, ..view },
         Some(Ok(room)) => {
-            let leaving = m.graveyard.values().map(|g| &g.part.placement).filter(|p| p.disk == id).map(|p| p.bytes);
-            let leaving = if room.total == u64::MAX { 0 } else { leaving.fold(0, u64::saturating_add) };
+            let leaving = if room.total == u64::MAX { 0 } else { leaving };
             DiskView { total: room.total, free: room.available, kept_back: room.kept_back, leaving, unavailable, ..view }
         }
         Some(Err(e)) => DiskView { unavailable: unavailable.or_else(|| Some(Arc::from(e.message()))), ..view },

@@ -424,7 +424,7 @@ async fn two_copies_do_not_both_write_to_a_bucket() {
 }
 
 #[tokio::test]
-async fn a_disk_can_have_other_options_and_move_house() {
+async fn a_disk_can_have_other_options() {
     let lab = Lab::default();
     let e = lab.open().await.unwrap();
     e.create_disk(local("cold", Some(1000)), Existing::Refuse).await.unwrap();
@@ -552,4 +552,40 @@ async fn a_disk_that_nobody_needs_can_go_while_it_is_away() {
     assert!(e.disks().iter().any(|d| d.unavailable.is_some()));
     e.drop_disk("cold", false).await.unwrap();
     assert_eq!(e.disks().len(), 1);
+}
+
+/// A disk keeps its bytes, not its address: it can be found elsewhere, with all that lies on it.
+#[tokio::test]
+async fn a_disk_moves_house_with_its_parts() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let e = open(&at("data")).await;
+    let cold = |path: &str| NewDisk { kind: DiskKind::Local { path: at(path) }, ..local("cold", None) };
+    e.create_disk(cold("a"), Existing::Refuse).await.unwrap();
+    e.set_policy(policy("p", &[&["cold"]]), Existing::Refuse).await.unwrap();
+    let s = e.create_stream(on_policy("p", vec![]), false).await.unwrap();
+    staged(&e, s, fresh(1)).await.unwrap();
+    let refused = e.create_disk(cold("b"), Existing::Replace).await.unwrap_err();
+    assert!(refused.message().contains("lies on disk 'cold', and it must be found at the new place"), "{refused}");
+    assert!(!at("b").join("EBB-DISK").exists());
+    assert_eq!(values(&e, s).await, [1]);
+    std::fs::remove_dir_all(at("b")).unwrap();
+    std::fs::rename(at("a"), at("b")).unwrap();
+    let part = e.read().stream(s).unwrap().parts.remove(0);
+    let away = ebb_engine::Error::from(part.store.get(&part.key).await.unwrap_err());
+    assert!(away.kind() == ErrorKind::Unavailable && away.message().contains("disk 'cold'"), "{away}");
+    e.create_disk(cold("b"), Existing::Replace).await.unwrap();
+    assert_eq!(values(&e, s).await, [1]);
+    // Within the data directory, or around it, there is no place.
+    for path in [at("data").join("x"), dir.path().to_owned()] {
+        let new = NewDisk { kind: DiskKind::Local { path }, ..local("in", None) };
+        assert_eq!(e.create_disk(new, Existing::Refuse).await.unwrap_err().kind(), ErrorKind::Conflict);
+    }
+    e.close().await.unwrap();
+    drop((e, part));
+    let report = ebb_engine::inspect::check(&at("data")).await.unwrap();
+    assert!(report.is_clean() && report.parts_verified >= 1 && report.parts == report.parts_verified, "{report:?}");
+    std::fs::remove_file(at("b").join("EBB-DISK")).unwrap();
+    let report = ebb_engine::inspect::check(&at("data")).await.unwrap();
+    assert!(report.damage.iter().any(|d| d.contains("the 1 parts on it could not be looked at")), "{report:?}");
 }

@@ -85,6 +85,34 @@ impl fmt::Display for Failure {
     }
 }
 
+/// What `$TMP` stands for: a folder that a runner has for itself.
+pub struct Folder {
+    path: String,
+    _dir: tempfile::TempDir,
+}
+
+impl Folder {
+    pub fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        Self { path: dir.path().canonicalize().unwrap().display().to_string(), _dir: dir }
+    }
+
+    pub fn told(&self, sql: &str) -> String {
+        sql.replace("$TMP", &self.path)
+    }
+
+    pub fn heard(&self, answer: Result<Answer, Failure>) -> Result<Answer, Failure> {
+        let plain = |text: String| text.replace(&self.path, "$TMP");
+        let notice = |n: Told| Told { message: plain(n.message), ..n };
+        match answer {
+            Ok(a) => {
+                Ok(Answer { rows: a.rows.into_iter().map(plain).collect(), notices: a.notices.into_iter().map(notice).collect(), ..a })
+            }
+            Err(e) => Err(Failure { message: plain(e.message), hint: e.hint.map(plain), ..e }),
+        }
+    }
+}
+
 /// Runs statements somewhere.
 #[async_trait(?Send)]
 pub trait Runner {
@@ -95,8 +123,6 @@ pub trait Runner {
 
 /// Runs a script; panics name the line.
 pub async fn script(name: &str, text: &str, runner: &mut dyn Runner) {
-    let folder = tempfile::tempdir().unwrap();
-    let text = text.replace("$TMP", &folder.path().canonicalize().unwrap().display().to_string());
     let mut session = "main".to_owned();
     let mut lines = text.lines().enumerate().peekable();
     while let Some((at, line)) = lines.next() {

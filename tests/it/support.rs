@@ -1,6 +1,6 @@
 //! A database in this process, and scripts run on it through the Rust API.
 
-use crate::script::{Answer, Failure, Runner, Told};
+use crate::script::{Answer, Failure, Folder, Runner, Told};
 use async_trait::async_trait;
 use ebb::{Config, Database, Outcome, Session, wire::encode};
 use ebb_storage::{Clock, Timestamp};
@@ -13,6 +13,7 @@ pub struct InProcess {
     pub db: Database,
     clock: Clock,
     sessions: BTreeMap<String, Session>,
+    folder: Folder,
 }
 
 /// A simulated clock: 2026-03-01 00:00:00 UTC.
@@ -28,7 +29,7 @@ impl InProcess {
     pub async fn new() -> Self {
         let (dir, clock) = (tempfile::tempdir().unwrap(), clock());
         let db = open(dir.path(), &clock).await;
-        Self { dir, db, clock, sessions: BTreeMap::new() }
+        Self { dir, db, clock, sessions: BTreeMap::new(), folder: Folder::new() }
     }
 }
 
@@ -107,7 +108,7 @@ fn lines_in(batch: &arrow::array::RecordBatch, zone: &encode::Zone) -> Vec<Strin
 impl Runner for InProcess {
     async fn run(&mut self, session: &str, sql: &str) -> Result<Answer, Failure> {
         let session = self.sessions.entry(session.to_owned()).or_insert_with(|| self.db.session());
-        answer(session, sql).await
+        self.folder.heard(answer(session, &self.folder.told(sql)).await)
     }
 
     async fn restart(&mut self) {

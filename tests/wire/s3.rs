@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use std::{
     io::{BufRead, BufReader},
     net::SocketAddr,
+    os::unix::fs::PermissionsExt,
     path::Path,
     process::{Child, Command, Stdio},
     sync::Arc,
@@ -235,6 +236,8 @@ async fn a_disk_in_a_bucket() {
     assert!(left.is_empty(), "{left:?}");
     run("DROP STORAGE POLICY p; DROP DISK far").await;
     assert_eq!(leaks(&server.data()), Vec::<String>::new());
+    let manifest = std::fs::metadata(server.data().join("meta")).unwrap().permissions();
+    assert_eq!(manifest.mode() & 0o077, 0, "only its owner reads the manifest");
 }
 
 /// What Ebb relies on: of two creations one wins, and an upload in pieces is what was sent.

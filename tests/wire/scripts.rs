@@ -4,7 +4,7 @@
 use crate::{
     Running,
     raw::{Protocol, Raw},
-    script::{Answer, Failure, Runner, Told, each_script, script},
+    script::{Answer, Failure, Folder, Runner, Told, each_script, script},
     support::{InProcess, clock},
 };
 use async_trait::async_trait;
@@ -76,12 +76,14 @@ struct Everywhere {
     inside: InProcess,
     simple: (Running, BTreeMap<String, Simple>),
     extended: (Running, BTreeMap<String, Raw>),
+    folders: [Folder; 2],
 }
 
 impl Everywhere {
     async fn new() -> Self {
         let server = async || (Running::with_clock(clock()).await, BTreeMap::new());
-        Self { inside: InProcess::new().await, simple: server().await, extended: (Running::with_clock(clock()).await, BTreeMap::new()) }
+        let extended = (Running::with_clock(clock()).await, BTreeMap::new());
+        Self { inside: InProcess::new().await, simple: server().await, extended, folders: [Folder::new(), Folder::new()] }
     }
 }
 
@@ -110,14 +112,16 @@ impl Runner for Everywhere {
             Ok(statements) if statements.len() != 1 => Protocol::Simple,
             _ => Protocol::Extended,
         };
-        let extended = clients.get_mut(session).unwrap().run(sql, protocol).await;
+        let of_extended = &self.folders[0];
+        let extended = of_extended.heard(clients.get_mut(session).unwrap().run(&of_extended.told(sql), protocol).await);
         assert_eq!(unordered(&inside), unordered(&extended), "in process and {protocol:?}: {sql}");
 
         let (server, clients) = &mut self.simple;
         if !clients.contains_key(session) {
             clients.insert(session.to_owned(), Simple::connect(&server.config()).await);
         }
-        let simple = clients[session].run(sql).await;
+        let of_simple = &self.folders[1];
+        let simple = of_simple.heard(clients[session].run(&of_simple.told(sql)).await);
         let counted = inside.map(|a| {
             let count = a.tag.rsplit(' ').next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
             Answer { tag: count.to_string(), ..a }

@@ -16,6 +16,13 @@ Statements end with a semicolon and may span lines. Ctrl-C stops a running one.
 ";
 
 /// Where lines are remembered; nowhere without a home.
+/// A statement with a secret is not written down.
+fn remember(editor: &mut DefaultEditor, text: &str) {
+    if !text.to_ascii_lowercase().contains("secret_access_key") {
+        let _ = editor.add_history_entry(text);
+    }
+}
+
 fn history() -> Option<PathBuf> {
     std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".ebb_history"))
 }
@@ -34,7 +41,7 @@ pub async fn run(runner: &mut Runner) -> Result<()> {
         let prompt = if text.is_empty() { "ebb=> " } else { "ebb-> " };
         match editor.readline(prompt) {
             Ok(line) if text.is_empty() && line.trim_start().starts_with('\\') => {
-                let _ = editor.add_history_entry(line.trim());
+                remember(&mut editor, line.trim());
                 match short(&line, runner) {
                     Short::Done => {}
                     Short::Quit => break,
@@ -46,7 +53,7 @@ pub async fn run(runner: &mut Runner) -> Result<()> {
                 text.push_str(&line);
                 text.push('\n');
                 if is_complete(&text) {
-                    let _ = editor.add_history_entry(text.trim());
+                    remember(&mut editor, text.trim());
                     show(runner, &mut editor, &std::mem::take(&mut text)).await;
                 }
             }

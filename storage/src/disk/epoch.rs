@@ -27,7 +27,7 @@ pub async fn begin(store: &Arc<dyn ObjectStore>, database: &DatabaseId, epoch: E
             let found = store.get(&key).await?.bytes().await?;
             match found == nonce.as_bytes() {
                 true => Ok(()),
-                false => Err(taken(epoch)),
+                false => Err(taken(database, epoch)),
             }
         }
         Err(e) => Err(e.into()),
@@ -40,7 +40,7 @@ pub async fn is_newest(store: &Arc<dyn ObjectStore>, database: &DatabaseId, epoc
     let folder = Path::from(format!("{database}/epoch"));
     let above = store.list_with_offset(Some(&folder), &key(database, epoch)).try_next().await?;
     match above.and_then(|o| number(&o.location)) {
-        Some(newer) if newer > epoch => Err(taken(newer)),
+        Some(newer) if newer > epoch => Err(taken(database, newer)),
         _ => Ok(()),
     }
 }
@@ -62,6 +62,10 @@ fn number(path: &Path) -> Option<Epoch> {
     path.filename().and_then(|n| n.parse().ok()).map(Epoch)
 }
 
-fn taken(epoch: Epoch) -> Error {
-    Error::fenced(format!("another opening of this database (epoch {epoch}, a copy of the data directory?) writes there: one must stop"))
+fn taken(database: &DatabaseId, epoch: Epoch) -> Error {
+    Error::fenced(format!(
+        "another opening of this database (epoch {epoch}, of a copy of the data directory?) writes there: only one may; if that one is no \
+         more, delete {} there",
+        key(database, epoch)
+    ))
 }

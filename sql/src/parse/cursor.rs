@@ -247,6 +247,15 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// The name of a disk, a volume or a storage policy: every database has a `default` of each, which needs no quotes here.
+    pub(super) fn place_name(&mut self, what: &str) -> Parsed<Name> {
+        let position = self.position();
+        match self.eat("DEFAULT") {
+            true => Ok(Name { text: "default".to_owned(), position }),
+            false => self.name_or_text(what),
+        }
+    }
+
     /// `[database.]stream[.branch_b]`
     pub(super) fn stream_name(&mut self) -> Parsed<StreamName> {
         let mut parts = vec![self.name("a stream")?];

@@ -13,7 +13,7 @@ impl Cursor<'_> {
     /// After CREATE [OR REPLACE] DISK.
     pub(super) fn create_disk(&mut self, or_replace: bool) -> Parsed<Verb> {
         let if_not_exists = self.not_exists(or_replace)?;
-        let name = self.name_or_text("a disk")?;
+        let name = self.place_name("a disk")?;
         self.eat("AS");
         self.expect("disk")?;
         let mut options: Vec<DiskOption> = Vec::new();
@@ -45,7 +45,7 @@ impl Cursor<'_> {
     /// After CREATE [OR REPLACE] STORAGE POLICY.
     pub(super) fn create_storage_policy(&mut self, or_replace: bool) -> Parsed<Verb> {
         let if_not_exists = self.not_exists(or_replace)?;
-        let name = self.name_or_text("a storage policy")?;
+        let name = self.place_name("a storage policy")?;
         self.expect("AS")?;
         let Some(body) = self.eat_text() else { return self.expected("the policy as YAML: $$ volumes: ... $$") };
         Ok(Verb::CreateStoragePolicy(CreateStoragePolicy { or_replace, if_not_exists, name, body }))
@@ -71,11 +71,11 @@ impl Cursor<'_> {
     }
 
     pub(super) fn drop_disk(&mut self) -> Parsed<Verb> {
-        Ok(Verb::DropDisk(DropDisk { if_exists: self.eat_if_exists(), name: self.name_or_text("a disk")? }))
+        Ok(Verb::DropDisk(DropDisk { if_exists: self.eat_if_exists(), name: self.place_name("a disk")? }))
     }
 
     pub(super) fn drop_storage_policy(&mut self) -> Parsed<Verb> {
-        Ok(Verb::DropStoragePolicy(DropStoragePolicy { if_exists: self.eat_if_exists(), name: self.name_or_text("a storage policy")? }))
+        Ok(Verb::DropStoragePolicy(DropStoragePolicy { if_exists: self.eat_if_exists(), name: self.place_name("a storage policy")? }))
     }
 
     pub(super) fn drop_database(&mut self) -> Parsed<Verb> {

@@ -122,7 +122,7 @@ impl Cursor<'_> {
 
     fn backup_place(&mut self) -> Parsed<BackupPlace> {
         if self.eat("DISK") {
-            return self.name_or_text("a disk").map(BackupPlace::Disk);
+            return self.place_name("a disk").map(BackupPlace::Disk);
         }
         match self.eat_text() {
             Some(path) => Ok(BackupPlace::Path(path)),

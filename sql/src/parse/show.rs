@@ -41,10 +41,10 @@ impl Cursor<'_> {
 
     fn show_create(&mut self) -> Parsed<Show> {
         if self.eat("DISK") {
-            return self.name_or_text("a disk").map(Show::CreateDisk);
+            return self.place_name("a disk").map(Show::CreateDisk);
         }
         if self.eat("STORAGE POLICY") {
-            return self.name_or_text("a storage policy").map(Show::CreateStoragePolicy);
+            return self.place_name("a storage policy").map(Show::CreateStoragePolicy);
         }
         if !self.eat_stream_word() {
             return self.expected("STREAM s, DISK d or STORAGE POLICY p");

@@ -62,12 +62,12 @@ impl Cursor<'_> {
         if !self.eat("ON VOLUME") {
             return Ok(Stoppable::Merges { volume: None });
         }
-        let policy = self.name_or_text("a storage policy")?;
+        let policy = self.place_name("a storage policy")?;
         if !self.sees_token(&Token::Period) {
             return self.expected("'.' and a volume: a volume is named policy.volume");
         }
         self.advance(1);
-        Ok(Stoppable::Merges { volume: Some(VolumeName { policy, volume: self.name_or_text("a volume")? }) })
+        Ok(Stoppable::Merges { volume: Some(VolumeName { policy, volume: self.place_name("a volume")? }) })
     }
 
     fn optional_stream(&mut self) -> Parsed<Option<StreamName>> {

@@ -93,7 +93,7 @@ impl Cursor<'_> {
             return self.expected("DISK or VOLUME");
         };
         let if_exists = self.eat_if_exists();
-        let name = self.name_or_text(if kind == DestinationKind::Disk { "a disk" } else { "a volume" })?.text;
+        let name = self.place_name(if kind == DestinationKind::Disk { "a disk" } else { "a volume" })?.text;
         Ok(Destination { kind, name, if_exists })
     }
 

@@ -63,10 +63,17 @@ pub struct CreateDisk {
     pub options: Vec<DiskOption>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct DiskOption {
     pub name: Name,
     pub value: Literal,
+}
+
+/// Without the value: it may be a secret.
+impl std::fmt::Debug for DiskOption {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} = ...", self.name)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]

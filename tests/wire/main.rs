@@ -9,6 +9,7 @@ mod copy;
 mod protocol;
 mod python;
 mod raw;
+mod readers;
 mod s3;
 #[path = "../it/script.rs"]
 mod script;

@@ -34,10 +34,10 @@ async fn ready() -> (CrashDisk, std::sync::Arc<Engine>) {
 /// Five days to ZSTD, seven to warm, fourteen to cold, thirty and they are gone.
 fn life() -> Vec<Rule> {
     vec![
-        delete("ts + 30 days", None, 1),
         recompress("ts + 5 days", Codec::Zstd(3), 2),
         to("ts + 7 days", volume("warm"), 3),
         to("ts + 14 days", disk("c"), 4),
+        delete("ts + 30 days", None, 1),
     ]
 }
 
@@ -87,8 +87,9 @@ async fn a_part_grows_old_over_codecs_and_disks() {
         changes,
         [&[(PartEvent::NewPart, "h"), (PartEvent::RecompressPart, "h")], &moved[..], &[(PartEvent::DropPart, "c")]].concat()
     );
-    let told: Vec<_> = e.lifecycle_log().await.unwrap().into_iter().map(|r| (r.action, r.rows_before, r.rows_after)).collect();
-    let told: Vec<_> = told.iter().map(|(a, b, c)| (a.as_str(), *b, *c)).collect();
+    let log = e.lifecycle_log().await.unwrap();
+    let told: Vec<_> = log.iter().map(|r| (r.action.as_str(), r.rows_before, r.rows_after)).collect();
+    assert_eq!(log.last().map(|r| r.rule.as_str()), Some("ts + 30 days DELETE"), "the rule that did it");
     assert_eq!(told, [("recompress", 1, 1), ("move", 1, 1), ("move", 1, 1), ("drop", 1, 0)]);
 }
 

@@ -258,3 +258,6 @@ impl Drop for JobGuard {
         self.jobs.tell();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -176,7 +176,9 @@ impl Round<'_> {
             |part: &PartView| !part.changes.is_empty() && stream.tiers.short_of(part.disk).is_some() && wanted.going(part.id).is_some();
         let free = scene.partition.parts.iter().filter(|p| !self.taken.contains(&p.id) && scene.may_merge(p) && !pressed(p));
         let mut free: Vec<_> = free.map(|p| (class(p), p)).collect();
-        free.sort_by_key(|(class, p)| (*class, p.id));
+        if stream.rules.iter().any(|r| r.changes()) {
+            free.sort_by_key(|(class, p)| (*class, p.id));
+        }
         let mut plans = Vec::new();
         for group in free.chunk_by(|(a, _), (b, _)| a == b) {
             let (class, parts) = (group[0].0.0, group.iter().map(|(_, p)| *p).collect::<Vec<_>>());

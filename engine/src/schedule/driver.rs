@@ -10,6 +10,7 @@ use crate::{
     job, logs,
     plan::{self, Plan, Planned},
     schedule::views::stream_view,
+    stream::CompiledRule,
     upgrade::upgrade,
 };
 use ebb_storage::{
@@ -17,6 +18,7 @@ use ebb_storage::{
     clock::pause,
     ids::{DiskId, PartId, Sn, StreamId},
     manifest::StreamState,
+    rules::Action,
 };
 use std::{
     collections::{HashMap, HashSet},
@@ -181,10 +183,11 @@ fn flush_at(core: &Core, stream: StreamId) -> Result<Option<Timestamp>> {
     Ok(Some(first_due(core, state, stream).map_or(by_age, |due| due.min(by_age))))
 }
 
-/// When the first row of the tail comes due by a rule that removes it.
+/// When the first row of the tail comes due by a rule that removes or changes it. What moves or is recompressed may wait in the tail.
 fn first_due(core: &Core, state: &StreamState, stream: StreamId) -> Option<Timestamp> {
     let compiled = core.compiled(&state.def).ok()?;
-    if compiled.rules.is_empty() {
+    let removes = |r: &&CompiledRule| !matches!(r.rule.action, Action::Move(_) | Action::Recompress(_));
+    if compiled.rules.iter().filter(removes).count() == 0 {
         return None;
     }
     let tail = core.live.read().tail(stream);
@@ -198,7 +201,8 @@ fn first_due(core: &Core, state: &StreamState, stream: StreamId) -> Option<Times
             true => chunk.rows.clone(),
             false => upgrade(&chunk.rows, &compiled.def, core.options.compiler.as_ref()).ok()?.0,
         };
-        let earliest = facts_of(&compiled.rules, &rows).into_iter().filter_map(|f| f.earliest).min();
+        let facts = facts_of(&compiled.rules, &rows);
+        let earliest = compiled.rules.iter().zip(facts).filter(|(r, _)| removes(r)).filter_map(|(_, f)| f.earliest).min();
         *due = (*due).min(earliest.unwrap_or(Timestamp::MAX));
     }
     *upto = tail.head();

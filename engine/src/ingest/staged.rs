@@ -116,14 +116,14 @@ impl StagedInsert {
             let over = self.buffered_rows > limits::STAGED_BUFFER_ROWS || self.buffered_bytes > limits::STAGED_BUFFER_BYTES;
             let largest = self.buffers.iter().max_by_key(|(_, b)| b.rows).map(|(p, b)| (p.clone(), b.rows));
             match largest {
-                Some((partition, rows)) if rows > 0 && (rows >= limits::STAGED_PART_ROWS || over) => self.cut(partition).await?,
+                Some((partition, rows)) if rows > 0 && (rows >= limits::STAGED_PART_ROWS || over) => self.cut(partition, 1).await?,
                 _ => return Ok(()),
             }
         }
     }
 
-    /// Gives a partition's rows to an encoder, when one is free.
-    async fn cut(&mut self, partition: Arc<str>) -> Result<()> {
+    /// Gives a partition's rows to an encoder of so many threads, when one is free.
+    async fn cut(&mut self, partition: Arc<str>, threads: usize) -> Result<()> {
         let Some(buffer) = self.buffers.get_mut(&partition) else { return Ok(()) };
         let unsorted = buffer.unsorted.split_off(&self.compiled);
         self.buffered_rows -= std::mem::take(&mut buffer.rows);
@@ -140,8 +140,7 @@ impl StagedInsert {
         let (core, stream, compiled) = (self.core.clone(), self.stream, self.compiled.clone());
         self.running.spawn(async move {
             let (schema_version, for_encoder) = (compiled.def.schema_version, compiled.clone());
-            // Parts are encoded side by side: their columns need not be.
-            let options = WriteOptions { threads: 1, ..compiled.write.clone() };
+            let options = WriteOptions { threads, ..compiled.write.clone() };
             let gathered = unsorted.gathered()?;
             let places = Places::of_new(&core, &compiled.def, bytes as u64, &gathered.facts, gathered.rows as u64);
             let fill = move |gathered: Gathered, encoder: &mut write::Encoder| {
@@ -210,8 +209,10 @@ impl StagedInsert {
     /// The record that names all parts, and what keeps them from being swept until it is appended; `None` without rows.
     pub(crate) async fn record(&mut self) -> Result<Option<(NewRecord, Vec<Stored>)>> {
         let rest: Vec<Arc<str>> = self.buffers.iter().filter(|(_, b)| b.rows > 0).map(|(p, _)| p.clone()).collect();
+        // Parts are encoded side by side: their columns need not be, but for the last one.
+        let threads = if rest.len() == 1 { self.compiled.write.threads } else { 1 };
         for partition in rest {
-            self.cut(partition).await?;
+            self.cut(partition, threads).await?;
         }
         while !self.running.is_empty() {
             self.one_done().await?;

@@ -10,7 +10,7 @@ use crate::{
     Error, Result,
     part::dictionary::{
         Kind,
-        codebook::{Table, Values, each_bits, each_text},
+        codebook::{Table, Values, all_bits, each_bits, each_text},
         read::{array_of, values_by_row},
     },
 };
@@ -198,18 +198,10 @@ impl Numbered {
                     let (keys, from_stretch) = (&mut self.keys, from + at);
                     match &mut self.values {
                         Values::Texts(texts) => each_text(&stretch, texts, |n| keys.push(n as i32))?,
-                        Values::Numbers(numbers) => {
-                            // Neighbours are often equal.
-                            let mut last: Option<(u64, u32)> = None;
-                            each_bits(&stretch, kind, |bits| {
-                                let number = match last {
-                                    Some((same, number)) if same == bits => number,
-                                    _ => numbers.number(bits),
-                                };
-                                last = Some((bits, number));
-                                keys.push(number as i32);
-                            })?;
-                        }
+                        Values::Numbers(numbers) => match all_bits(&stretch, kind) {
+                            Some(bits) => numbers.number_all(&bits, keys),
+                            None => each_bits(&stretch, kind, |bits| keys.push(numbers.number(bits) as i32))?,
+                        },
                     }
                     spread(keys, from_stretch, &stretch);
                     if !self.pays(rows + at + stretch.len()) {

@@ -8,6 +8,7 @@ use super::{
 use crate::{Error, Result, part::stats::TEXT_BYTES_MAX};
 use arrow::{
     array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray, StringArray, StringViewArray},
+    buffer::ScalarBuffer,
     datatypes::{
         DataType, Date32Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType,
         TimestampNanosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
@@ -280,6 +281,15 @@ pub(in crate::part) fn each_text(array: &ArrayRef, texts: &mut Texts, mut take: 
     let array = array.as_string_opt::<i32>().ok_or_else(|| Error::internal("a text column of another type"))?;
     (0..array.len()).filter(|i| array.is_valid(*i)).for_each(|i| take(texts.number(array.value(i).as_bytes())));
     Ok(())
+}
+
+/// The bits of all values, where they lie as they are and none is NULL.
+pub(in crate::part) fn all_bits(array: &ArrayRef, kind: Kind) -> Option<ScalarBuffer<u64>> {
+    if array.null_count() > 0 || array.data_type().primitive_width() != Some(8) || kind.width() != 8 {
+        return None;
+    }
+    let data = array.to_data();
+    Some(ScalarBuffer::new(data.buffers().first()?.clone(), data.offset(), data.len()))
 }
 
 /// The bits of each value that is not NULL.

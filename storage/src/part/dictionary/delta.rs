@@ -4,7 +4,7 @@
 
 use super::{
     Kind,
-    codebook::each_bits,
+    codebook::{all_bits, each_bits},
     hybrid,
     page_index::{Bounds, PageIndex, order},
     write::{Chunk, Options},
@@ -108,7 +108,10 @@ fn values(arrays: &[ArrayRef], kind: Kind) -> Result<Option<Vec<u64>>> {
     let mut all = Vec::with_capacity(arrays.iter().map(|a| a.len()).sum());
     for array in arrays {
         let Some(dictionary) = array.as_any_dictionary_opt() else {
-            each_bits(array, kind, |bits| all.push(bits))?;
+            match all_bits(array, kind) {
+                Some(bits) => all.extend_from_slice(&bits),
+                None => each_bits(array, kind, |bits| all.push(bits))?,
+            }
             continue;
         };
         if dictionary.values().null_count() > 0 {

@@ -47,6 +47,18 @@ impl Numbers {
         number
     }
 
+    /// Appends the number of each value. Neighbours are often equal.
+    pub fn number_all(&mut self, bits: &[u64], out: &mut Vec<i32>) {
+        let Some(first) = bits.first() else { return };
+        let mut last = (*first, self.number(*first));
+        out.extend(bits.iter().map(|bits| {
+            if *bits != last.0 {
+                last = (*bits, self.number(*bits));
+            }
+            last.1 as i32
+        }));
+    }
+
     fn grow(&mut self) {
         let mask = self.slots.len() * 4 - 1;
         self.slots = vec![EMPTY; mask + 1];

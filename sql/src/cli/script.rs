@@ -188,7 +188,7 @@ impl Runner {
                 let mut writer = CopyWriter::new(copy.options, &copy.schema, zone);
                 writer.header().iter().for_each(|h| put(h));
                 while let Some(batch) = copy.stream.next().await {
-                    put(&writer.rows(&batch?)?);
+                    put(&writer.rows(&batch?)?.concat());
                 }
                 writer.footer().iter().for_each(|f| put(f));
             }

@@ -17,6 +17,8 @@ pub struct CopyWriter {
     /// CSV columns that are quoted whatever they hold.
     force: Vec<bool>,
     header: Option<Vec<String>>,
+    /// The signature of the binary format, until it is written: it comes with the first row.
+    signature: Option<Vec<u8>>,
 }
 
 impl CopyWriter {
@@ -29,19 +31,17 @@ impl CopyWriter {
         });
         let force = force.collect();
         let header = (options.header != CopyHeader::Off).then_some(names);
-        Self { options, zone, force, header }
+        // No flags, no extension.
+        let signature = (options.format == CopyFormat::Binary).then(|| [SIGNATURE, &[0; 8]].concat());
+        Self { options, zone, force, header, signature }
     }
 
     fn is_binary(&self) -> bool {
         self.options.format == CopyFormat::Binary
     }
 
-    /// What comes before any rows: the header line if one was asked for, the signature of the binary format.
+    /// The header line, if one was asked for; before any rows.
     pub fn header(&mut self) -> Option<Bytes> {
-        if self.is_binary() {
-            // No flags, no extension.
-            return Some([SIGNATURE, &[0; 8]].concat().into());
-        }
         let names = self.header.take()?;
         let mut out = BytesMut::new();
         for (i, name) in names.iter().enumerate() {
@@ -53,31 +53,47 @@ impl CopyWriter {
     }
 
     /// What comes after all rows.
-    pub fn footer(&self) -> Option<Bytes> {
-        self.is_binary().then(|| Bytes::from_static(&[0xff, 0xff]))
+    pub fn footer(&mut self) -> Option<Bytes> {
+        self.is_binary().then(|| [self.signature.take().unwrap_or_default(), vec![0xff, 0xff]].concat().into())
     }
 
-    pub fn rows(&self, batch: &RecordBatch) -> Result<Bytes> {
+    /// Each row by itself, as PostgreSQL sends them: drivers read one row of a message.
+    pub fn rows(&mut self, batch: &RecordBatch) -> Result<Vec<Bytes>> {
         let columns = Column::all(batch).map_err(|e| Error::internal(e.to_string()))?;
-        if self.is_binary() {
-            return Ok(binary_rows(batch.num_rows(), &columns));
-        }
         let mut out = BytesMut::with_capacity(batch.num_rows() * columns.len() * 12);
+        let mut rows = Vec::with_capacity(batch.num_rows());
         let mut value = BytesMut::new();
         for row in 0..batch.num_rows() {
-            for (i, column) in columns.iter().enumerate() {
-                self.separate(&mut out, i);
-                if column.is_null(row) {
-                    out.put_slice(self.options.null().as_bytes());
-                    continue;
-                }
-                value.clear();
-                write_text(&mut value, column, row, &self.zone);
-                self.put_value(&mut out, &value, i);
+            match self.is_binary() {
+                true => self.binary_row(&mut out, &columns, row),
+                false => self.text_row(&mut out, &columns, row, &mut value),
             }
-            out.put_u8(b'\n');
+            rows.push(out.split().freeze());
         }
-        Ok(out.freeze())
+        Ok(rows)
+    }
+
+    /// The number of values, each with its length.
+    fn binary_row(&mut self, out: &mut BytesMut, columns: &[Column], row: usize) {
+        out.put_slice(&self.signature.take().unwrap_or_default());
+        out.put_i16(columns.len() as i16);
+        for column in columns {
+            write_value(out, column, row, FieldFormat::Binary, &Zone::Utc);
+        }
+    }
+
+    fn text_row(&self, out: &mut BytesMut, columns: &[Column], row: usize, value: &mut BytesMut) {
+        for (i, column) in columns.iter().enumerate() {
+            self.separate(out, i);
+            if column.is_null(row) {
+                out.put_slice(self.options.null().as_bytes());
+                continue;
+            }
+            value.clear();
+            write_text(value, column, row, &self.zone);
+            self.put_value(out, value, i);
+        }
+        out.put_u8(b'\n');
     }
 
     fn separate(&self, out: &mut BytesMut, column: usize) {
@@ -132,18 +148,6 @@ impl CopyWriter {
             out.put_u8(letter);
         }
     }
-}
-
-/// Each row with its number of values, each value with its length.
-fn binary_rows(rows: usize, columns: &[Column]) -> Bytes {
-    let mut out = BytesMut::with_capacity(rows * (2 + columns.len() * 12));
-    for row in 0..rows {
-        out.put_i16(columns.len() as i16);
-        for column in columns {
-            write_value(&mut out, column, row, FieldFormat::Binary, &Zone::Utc);
-        }
-    }
-    out.freeze()
 }
 
 /// The parser takes only single-byte delimiters and quotes.

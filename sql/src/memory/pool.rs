@@ -23,6 +23,8 @@ pub const VALUES: &str = "values of functions";
 
 /// How DataFusion calls merges of what was spilled.
 const MERGES: &str = "ExternalSorterMerge";
+/// And sorts.
+const SORTS: &str = "ExternalSorter[";
 /// What neither sorts nor their merges take: what comes after them needs a little.
 const LEFT_IN_LIMIT: usize = 16;
 
@@ -118,11 +120,17 @@ impl MemoryPool for Pool {
         let limit = self.limit();
         let mut used = self.used.lock();
         let mut left = limit.saturating_sub(used.all());
-        if reservation.consumer().can_spill() {
-            let shared = limit.saturating_sub(used.fixed).saturating_sub(used.values.saturating_mul(2));
-            left = left.saturating_sub(limit / LEFT_IN_LIMIT).min((shared / (used.spillers + 1)).saturating_sub(reservation.size()));
-        } else if reservation.consumer().name().starts_with(MERGES) {
-            let share = limit / (2 * (used.spillers + 1));
+        let (name, spillers) = (reservation.consumer().name(), used.spillers);
+        // A sort needs as much again for the merge of what it holds.
+        let share = match (reservation.consumer().can_spill(), name.starts_with(MERGES), name.starts_with(SORTS)) {
+            (true, _, sorts) => {
+                let shared = limit.saturating_sub(used.fixed).saturating_sub(used.values.saturating_mul(2));
+                Some(shared / if sorts { 2 * spillers + 1 } else { spillers + 1 })
+            }
+            (false, true, _) => Some(limit / (spillers + 1)),
+            _ => None,
+        };
+        if let Some(share) = share {
             left = left.saturating_sub(limit / LEFT_IN_LIMIT).min(share.saturating_sub(reservation.size()));
         }
         if additional > left {

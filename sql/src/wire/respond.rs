@@ -30,8 +30,6 @@ use pgwire::{
 };
 use std::{fmt::Debug, sync::Arc};
 
-/// Bytes of one CopyData message, about.
-const COPY_MESSAGE_BYTES: usize = 64 << 10;
 /// Bytes of rows that are encoded ahead, about: a batch may hold much more.
 const ENCODED_BYTES: usize = 8 << 20;
 
@@ -172,10 +170,8 @@ where
             let (first, rest) = first_rows(batch);
             left = rest;
             rows += first.num_rows() as u64;
-            let mut bytes = writer.rows(&first).map_err(|e| refused(&e))?;
-            while !bytes.is_empty() {
-                let piece = bytes.split_to(bytes.len().min(COPY_MESSAGE_BYTES));
-                client.feed(Message::CopyData(CopyData::new(piece))).await?;
+            for row in writer.rows(&first).map_err(|e| refused(&e))? {
+                client.feed(Message::CopyData(CopyData::new(row))).await?;
             }
         }
     }

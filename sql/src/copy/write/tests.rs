@@ -13,7 +13,7 @@ fn written(options: CopyOptions) -> String {
     let batch = batch();
     let mut writer = CopyWriter::new(options, &batch.schema(), Zone::Utc);
     let mut out = writer.header().map(|h| h.to_vec()).unwrap_or_default();
-    out.extend_from_slice(&writer.rows(&batch).unwrap());
+    out.extend(writer.rows(&batch).unwrap().concat());
     String::from_utf8(out).unwrap()
 }
 
@@ -33,9 +33,14 @@ fn binary_has_its_signature_lengths_and_end() {
     let batch = batch();
     let options = CopyOptions { format: CopyFormat::Binary, ..CopyOptions::default() };
     let mut writer = CopyWriter::new(options, &batch.schema(), Zone::Utc);
-    assert_eq!(writer.header().unwrap(), b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0".as_slice());
-    let mut rows = b"\0\x03\0\0\0\x08\0\0\0\0\0\0\0\x01\0\0\0\x08a,\"b\"\tc\\\0\0\0\x01\x01".to_vec();
-    rows.extend(b"\0\x03\xff\xff\xff\xff\0\0\0\0\xff\xff\xff\xff");
-    assert_eq!(writer.rows(&batch).unwrap(), rows);
+    assert_eq!(writer.header(), None);
+    let signature = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0".as_slice();
+    let first = b"\0\x03\0\0\0\x08\0\0\0\0\0\0\0\x01\0\0\0\x08a,\"b\"\tc\\\0\0\0\x01\x01".as_slice();
+    let second = b"\0\x03\xff\xff\xff\xff\0\0\0\0\xff\xff\xff\xff".as_slice();
+    // The signature is in the message of the first row.
+    assert_eq!(writer.rows(&batch).unwrap(), [[signature, first].concat(), second.to_vec()]);
     assert_eq!(writer.footer().unwrap(), [0xff, 0xff].as_slice());
+    let none = CopyOptions { format: CopyFormat::Binary, ..CopyOptions::default() };
+    let mut writer = CopyWriter::new(none, &batch.schema(), Zone::Utc);
+    assert_eq!(writer.footer().unwrap(), [signature, &[0xff, 0xff]].concat());
 }

@@ -51,6 +51,8 @@ with psycopg.connect(url, autocommit=True) as c:
     with c.cursor().copy("COPY again FROM STDIN (FORMAT binary)") as copy:
         copy.write(data)
     assert c.execute("SELECT count(*) FROM (SELECT a, e, k FROM bin EXCEPT SELECT a, e, k FROM again) t").fetchone() == (0,)
+    c.execute("DROP STREAM bin")
+    c.execute("DROP STREAM again")
     print("ok psycopg binary copy")
     try:
         c.execute("SELECT nothing FROM p")

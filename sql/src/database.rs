@@ -195,7 +195,8 @@ pub struct StreamHandle {
 }
 
 impl StreamHandle {
-    /// Appends rows, columns matched by name; what is missing takes its default. All or nothing; how many rows.
+    /// Appends rows, columns matched by name; what is missing takes its default. All or nothing; how many rows. Texts may be dictionaries
+    /// with 32-bit keys, which is how they are written fastest.
     pub async fn append(&self, batch: RecordBatch) -> Result<u64> {
         self.append_all(futures::stream::iter([Ok(batch)])).await
     }

@@ -63,6 +63,8 @@ struct Wanted<'a> {
     prunes: Vec<&'a PartView>,
     moves: Vec<(&'a PartView, Going)>,
     recompressions: Vec<&'a PartView>,
+    /// A part waits for a partner.
+    waiting: bool,
     waits_for_room: bool,
 }
 
@@ -75,6 +77,7 @@ impl<'a> Wanted<'a> {
             prunes: Vec::new(),
             moves: Vec::new(),
             recompressions: Vec::new(),
+            waiting: false,
             waits_for_room: false,
         };
         for part in &wanted.scene.partition.parts {
@@ -118,6 +121,7 @@ impl<'a> Wanted<'a> {
         }
         if let Some((d, going)) = self.scene.going(part) {
             self.waits_for_room |= note(&d);
+            self.waiting |= d.state == State::WaitingPartner;
             self.moves.extend(going.filter(|_| d.acts()).map(|g| (part, g)));
         }
         if let Some((_, d)) = self.scene.recompression(part) {
@@ -156,7 +160,10 @@ impl Round<'_> {
     /// Merges of parts that are due for the same, each kind by itself.
     fn merges(&mut self, wanted: &Wanted<'_>) -> Vec<Plan> {
         let (stream, scene) = (self.stream, &wanted.scene);
-        if stream.stops.merges || stream.settings.merges_off() || scene.partition.parts.len() < compact::PAIR {
+        // Most partitions have too few parts for a merge.
+        let ruled = stream.rules.iter().any(|r| r.changes());
+        let least = if wanted.waiting { compact::PAIR } else { compact::FANOUT.min(stream.settings.max_parts_to_merge) };
+        if stream.stops.merges || stream.settings.merges_off() || scene.partition.parts.len() < least {
             return Vec::new();
         }
         let class = |part: &PartView| {
@@ -176,7 +183,7 @@ impl Round<'_> {
             |part: &PartView| !part.changes.is_empty() && stream.tiers.short_of(part.disk).is_some() && wanted.going(part.id).is_some();
         let free = scene.partition.parts.iter().filter(|p| !self.taken.contains(&p.id) && scene.may_merge(p) && !pressed(p));
         let mut free: Vec<_> = free.map(|p| (class(p), p)).collect();
-        if stream.rules.iter().any(|r| r.changes()) {
+        if ruled {
             free.sort_by_key(|(class, p)| (*class, p.id));
         }
         let mut plans = Vec::new();

@@ -29,6 +29,7 @@ pub mod preview;
 pub mod read;
 pub mod schedule;
 pub mod settings;
+pub mod simulate;
 pub mod stream;
 pub mod upgrade;
 
@@ -36,6 +37,7 @@ mod append;
 mod core;
 mod job;
 mod live;
+mod nowhere;
 mod place;
 mod write;
 

@@ -46,7 +46,7 @@ impl TierView {
 }
 
 /// There is nowhere to move to from a lone volume.
-fn move_factor(policy: &StoragePolicy) -> f64 {
+pub(crate) fn move_factor(policy: &StoragePolicy) -> f64 {
     if policy.volumes.len() > 1 { policy.move_factor } else { 0.0 }
 }
 
@@ -62,7 +62,11 @@ fn leaving(m: &Manifest) -> BTreeMap<DiskId, u64> {
 
 fn volume(all: &Disks, m: &Manifest, leaving: &BTreeMap<DiskId, u64>, v: &Volume, merges_stopped: bool) -> VolumeView {
     let view = |name: &String| m.disk_id(name).map(|id| disk(all, id, name, leaving.get(&id).copied().unwrap_or(0)));
-    let disks: Vec<DiskView> = v.disks.iter().filter_map(view).collect();
+    volume_over(v, v.disks.iter().filter_map(view).collect(), merges_stopped)
+}
+
+/// A volume's conditions over what its disks are.
+pub(crate) fn volume_over(v: &Volume, disks: Vec<DiskView>, merges_stopped: bool) -> VolumeView {
     VolumeView {
         name: v.name.clone(),
         max_part_bytes: largest(v, &disks).unwrap_or(u64::MAX),

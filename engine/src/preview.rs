@@ -5,7 +5,6 @@
 //! preview says what the work will say, and cannot disagree with it. Timers and stops hold nothing up: they pass.
 //! Guards: nothing that anybody reads is changed, whatever becomes of the preview.
 
-mod nowhere;
 mod overlay;
 
 use crate::{
@@ -16,6 +15,7 @@ use crate::{
     ingest::keys::Keys,
     job::registry::Jobs,
     live::{Live, LiveCell},
+    nowhere::Nowhere,
     open::OpenOptions,
     stream::{Compiled, CompiledCache},
 };
@@ -132,7 +132,7 @@ fn copy(core: &Core, stream: StreamId, trial: &Trial, at: Timestamp, folder: &Fo
     let copied = Arc::new(LiveCell::new(copied));
     let database = core.disks.database.clone();
     let replayed = Replayed { next_lsn: Lsn(1), files: Vec::new(), records: 0, torn: None };
-    let log = StartLog { dir: Arc::new(nowhere::Nowhere), database: database.clone(), epoch, replayed, limits: Limits::default() };
+    let log = StartLog { dir: Arc::new(Nowhere), database: database.clone(), epoch, replayed, limits: Limits::default() };
     let appender = Appender::start(log, copied.clone(), at)?;
     let disks = core.disks.all().iter().map(|d| laid_over(d, folder)).collect::<Result<Vec<_>>>()?;
     let opening = Opening { database, epoch, nonce: unique().into() };

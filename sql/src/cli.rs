@@ -1,7 +1,7 @@
 //! The commands of the `ebb` program: arguments in, exit code out.
 //!
-//! `run` opens and answers, `serve` listens, `shell` reads lines, `script` runs statements and prints, `import` loads files, `quickstart`
-//! shows it all on real data. Answers go to standard output, everything else to standard error.
+//! `run` opens and answers, `serve` listens, `shell` reads lines, `script` runs statements and prints, `import` loads files, `simulate`
+//! tells what definitions come to in years, `quickstart` shows it all on real data. Answers go to standard output, everything else to standard error.
 
 pub mod allocator;
 mod args;
@@ -11,6 +11,7 @@ mod quickstart;
 mod script;
 mod serve;
 mod shell;
+mod simulate;
 pub mod table;
 
 pub use args::Args;
@@ -49,6 +50,7 @@ pub fn main() -> ExitCode {
 async fn dispatch(args: Args) -> ExitCode {
     let outcome = match args.command {
         Command::Check { data_dir } => return check::run(&data_dir).await,
+        Command::Simulate(simulate) => return simulate::run(simulate).await,
         Command::Serve { opening, listen } => serve::run(opening, &listen).await,
         Command::Sql { opening, command, file } => script::run(opening, command, file).await,
         Command::Import { opening, import } => import::run(opening, import).await,

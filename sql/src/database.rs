@@ -12,7 +12,7 @@ use crate::{
 };
 use arrow::{array::RecordBatch, datatypes::SchemaRef};
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
-use ebb_engine::{Engine, OpenOptions};
+use ebb_engine::{Engine, OpenOptions, Places};
 use futures::{Stream, StreamExt};
 use std::{
     pin::Pin,
@@ -68,6 +68,15 @@ impl Database {
     /// `Conflict` where another process has it open, `Corrupt` where it is damaged.
     pub async fn open(config: impl Into<Config>) -> Result<Self> {
         let config = config.into();
+        let places = Places::of(&config.dir).await?;
+        Self::open_at(config, places).await
+    }
+
+    /// [`Self::open`] over places that the caller brings.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn open_at(config: Config, places: Places) -> Result<Self> {
         let compiler = Arc::new(Compiler::new());
         let dir = config.dir.clone();
         let options = OpenOptions {
@@ -77,9 +86,11 @@ impl Database {
             settings: config.settings,
             background: config.background,
         };
-        let engine = Engine::open(options).await?;
+        // Without a data directory there is nowhere to write rows aside.
+        let spills = places.dir.is_some();
+        let engine = Engine::open_at(options, places).await?;
         let pool = Pool::new(engine.server_settings().memory_limit_bytes);
-        let base = context::base(&pool, memory::emptied(&dir)?)?;
+        let base = context::base(&pool, spills.then(|| memory::emptied(&dir)).transpose()?)?;
         let (files, running, workers) = (FileCache::default(), Running::default(), Workers::new()?);
         Ok(Self { shared: Arc::new(Shared { engine, compiler, base, files, workers, pool, running }) })
     }

@@ -11,5 +11,6 @@ mod program;
 mod script;
 mod scripts;
 mod session;
+mod simulate;
 mod support;
 mod tidy;

@@ -1,6 +1,7 @@
 //! Arguments.
 
 use clap::{Parser, Subcommand, ValueEnum};
+use ebb_engine::Timestamp;
 use std::path::PathBuf;
 
 /// Time-series streams whose rows age by rules, in SQL.
@@ -45,6 +46,8 @@ pub enum Command {
         #[arg(long, value_name = "DIR", default_value = "./ebb-data")]
         data_dir: PathBuf,
     },
+    /// Tell what streams come to in years: bytes by volume, what is rewritten and moved. Exit code 2 for a file that cannot be run
+    Simulate(Simulate),
     /// See real weather data stored, aged, queried and served
     Quickstart {
         /// Keep the data here, instead of in a folder made for it
@@ -98,6 +101,48 @@ pub struct Import {
     /// csv: between two values
     #[arg(long, value_name = "CHAR", default_value = ",")]
     pub delimiter: char,
+}
+
+/// What to simulate, and of which rows.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Simulate {
+    /// CREATE DISK, CREATE STORAGE POLICY, CREATE STREAM, ALTER STREAM ... TTL or SETTING; nothing of it is carried out
+    #[arg(long, value_name = "SQL FILE")]
+    pub file: PathBuf,
+    /// Rows a day and stream, like 250000, 3_000_000 or 3e6
+    #[arg(long, value_name = "ROWS", default_value = "1000000", value_parser = count)]
+    pub rate: u64,
+    #[arg(long, default_value_t = 1.0)]
+    pub years: f64,
+    /// Flushes a day, each a part of every partition that its rows belong to
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    pub parts_per_day: u32,
+    /// Bytes of a row in a part of codec LZ4, instead of a guess by column types
+    #[arg(long, value_name = "BYTES")]
+    pub row_bytes: Option<f64>,
+    /// Of due rows, what a DELETE WHERE matches and a GROUP BY leaves
+    #[arg(long, value_name = "0..1", default_value_t = 0.5)]
+    pub share: f64,
+    /// The first day
+    #[arg(long, value_name = "TIME", default_value = "2026-01-01", value_parser = moment)]
+    pub start: Timestamp,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Write a chart of bytes by volume
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+}
+
+/// `3000000`, `3_000_000`, `3e6`
+fn count(text: &str) -> Result<u64, String> {
+    let digits = text.replace('_', "");
+    let whole = || digits.parse::<f64>().ok().filter(|f| f.fract() == 0.0 && (0.0..1e18).contains(f)).map(|f| f as u64);
+    digits.parse().ok().or_else(whole).ok_or_else(|| "write a whole number, like 250000, 3_000_000 or 3e6".to_owned())
+}
+
+fn moment(text: &str) -> Result<Timestamp, String> {
+    text.parse().map_err(|e: ebb_storage::Error| e.message().to_owned())
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

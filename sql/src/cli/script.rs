@@ -209,7 +209,7 @@ async fn feed(mut copy: CopyIn, data: &mut dyn CopySource) -> Result<u64> {
 
 /// The line of the text that an error is about, with a mark below; without a place of its own that of the statement. `first`: the number
 /// of the text's first line.
-fn place(sql: &str, first: usize, e: &Error, begun: Option<usize>) -> Option<String> {
+pub(super) fn place(sql: &str, first: usize, e: &Error, begun: Option<usize>) -> Option<String> {
     let position = e.position().or(begun)?.checked_sub(1)?;
     let before: String = sql.chars().take(position).collect();
     let number = before.matches('\n').count();

@@ -24,10 +24,11 @@ use std::{num::NonZeroUsize, path::PathBuf, sync::Arc};
 /// How many memory users an out-of-memory error names.
 const NAMED_CONSUMERS: NonZeroUsize = NonZeroUsize::new(5).expect("five is not zero");
 
-/// What all statements' contexts begin with. `spill`: the folder for what they write aside.
-pub(crate) fn base(pool: &Pool, spill: PathBuf) -> Result<SessionState> {
+/// What all statements' contexts begin with. `spill`: the folder for what they write aside, if they may.
+pub(crate) fn base(pool: &Pool, spill: Option<PathBuf>) -> Result<SessionState> {
     let tracked: Arc<dyn MemoryPool> = Arc::new(TrackConsumersPool::new(pool.clone(), NAMED_CONSUMERS));
-    let disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Directories(vec![spill]));
+    let disk = DiskManagerBuilder::default()
+        .with_mode(spill.map_or(DiskManagerMode::Disabled, |folder| DiskManagerMode::Directories(vec![folder])));
     let runtime = RuntimeEnvBuilder::new().with_memory_pool(tracked.clone()).with_disk_manager_builder(disk).build_arc()?;
     runtime.register_object_store(crate::provider::store_url().as_ref(), Arc::new(object_store::memory::InMemory::new()));
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);

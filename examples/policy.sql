@@ -1,4 +1,4 @@
--- What a year of these rows comes to:
+-- What two years of these rows come to:
 --   ebb simulate --file examples/policy.sql --rate 20_000_000 --years 2 --svg policy.svg
 CREATE DISK ssd disk(type = 'local', path = '/mnt/ssd/ebb', capacity_bytes = 20000000000);
 CREATE DISK hdd disk(type = 'local', path = '/mnt/hdd/ebb', capacity_bytes = 200000000000);
@@ -30,4 +30,4 @@ TTL ts + INTERVAL 7 DAY DELETE WHERE level = 'debug',
     ts + INTERVAL 60 DAY RECOMPRESS CODEC(ZSTD(9)),
     ts + INTERVAL 90 DAY TO VOLUME 'cold',
     ts + INTERVAL 365 DAY
-SETTINGS event_time_column = 'ts', storage_policy = 'tiered';
+SETTINGS event_time_column = 'ts', storage_policy = 'tiered', merge_with_ttl_timeout = 86400;

@@ -153,6 +153,9 @@ impl State<'_> {
         if !rules.iter().any(|r| r.deletes()) {
             self.watch.warn("grows", None, || "no rule removes rows: the stream grows without end".to_owned());
         }
+        if !self.world.def().policy.retention.is_empty() {
+            self.watch.warn("retention", None, || "RETENTION is not simulated: rows are kept that it would remove".to_owned());
+        }
         let idle: Vec<usize> = (0..rules.len()).filter(|i| self.watch.rules()[*i].parts == 0).collect();
         for i in idle {
             let why = self.why_idle(i, end);

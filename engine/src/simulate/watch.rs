@@ -6,7 +6,7 @@ use super::{
     world::World,
 };
 use ebb_storage::{Timestamp, interval::Interval};
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 /// Lines of the table, about.
 const MOMENTS: i64 = 24;
@@ -14,6 +14,8 @@ const MOMENTS: i64 = 24;
 const CURVE_STEPS: i64 = 240;
 /// From so many days on, lines are whole months.
 const MONTHS_FROM_DAYS: i64 = 60;
+/// Nearer to the end there is no line but the end's.
+const LATEST: Duration = Duration::from_secs(3600 * 24);
 /// Warnings that are kept: the first of them matter.
 const WARNINGS_MAX: usize = 20;
 
@@ -168,6 +170,7 @@ fn moments(start: Timestamp, end: Timestamp) -> Vec<Timestamp> {
         }
         false => Some(Timestamp(start.0 + (end.0 - start.0) / MOMENTS * i64::from(i))),
     };
-    let inside = (1..).map_while(step).take_while(|at| *at < end);
+    // The end speaks for what is hardly before it.
+    let inside = (1..).map_while(step).take_while(|at| at.saturating_add(LATEST.min(end.since(start) / 48)) < end);
     inside.chain([end]).collect()
 }

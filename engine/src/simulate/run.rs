@@ -121,7 +121,9 @@ impl State<'_> {
     /// Why parts of a partition that wait for room do so, the first time that is seen.
     pub(super) fn tell_what_waits(&mut self, key: &Arc<str>, now: Timestamp) {
         let tiers = self.header.tiers.clone();
-        for disk in tiers.volumes.iter().flat_map(|v| &v.disks).filter(|d| tiers.short_of(d.id).is_some()) {
+        // Nothing leaves the coldest one.
+        let hotter = tiers.volumes.split_last().map_or(&[][..], |(_, hotter)| hotter);
+        for disk in hotter.iter().flat_map(|v| &v.disks).filter(|d| tiers.short_of(d.id).is_some()) {
             let free = tiers.move_factor * 100.0;
             let text =
                 || format!("disk '{}': less than {free:.0} % is free (move_factor), and no colder volume takes its parts", disk.name);

@@ -35,8 +35,8 @@ pub async fn run(core: &Core, plan: &Plan) -> Result<()> {
             let meta = state.parts.get(part).ok_or_else(|| Error::conflict(format!("part {part} is gone")))?;
             let alive = meta.rows - expired_rows(meta).min(meta.rows);
             let proves = |f: &ebb_storage::part::meta::RuleFacts| is_due(whole_due(f, alive), cutoff);
-            let deletes = compiled.rules.iter().filter(|r| matches!(r.rule.action, Action::Delete { .. }));
-            let rule = deletes.into_iter().find(|r| meta.facts_of(r.rule.fingerprint).is_some_and(proves));
+            let mut deletes = compiled.rules.iter().filter(|r| matches!(r.rule.action, Action::Delete { .. }));
+            let rule = deletes.find(|r| meta.facts_of(r.rule.fingerprint).is_some_and(proves));
             let rule = rule.ok_or_else(|| Error::conflict(format!("I5: not every row of part {} is due", meta.name)))?;
             edits.push(Edit::RemovePart { stream, part: *part, why: RemoveReason::Rule });
             let told = Told { reason: format!("every row is due by {}", rule.rule), ..Told::default() };

@@ -107,9 +107,10 @@ impl State<'_> {
             }
         }
         if at_once {
-            let due = |f: &ebb_storage::part::meta::RuleFacts| f.latest.is_some_and(|at| at <= now);
+            // The rule that came due last, of equals the later one.
+            let latest = |r: &crate::plan::RuleView| part.meta.facts_of(r.fingerprint).and_then(|f| f.latest).filter(|at| *at <= now);
             let moves = self.header.rules.iter().enumerate().filter(|(_, r)| r.moves());
-            let by = moves.filter(|(_, r)| part.meta.facts_of(r.fingerprint).is_some_and(due)).map(|(i, _)| i).last();
+            let by = moves.filter_map(|(i, r)| Some((latest(r)?, i))).max().map(|(_, i)| i);
             by.into_iter().for_each(|i| self.watch.acted(i, 1, rows, now));
         }
         self.watch.inserted(rows, bytes, now);

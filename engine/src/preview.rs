@@ -30,7 +30,7 @@ use ebb_storage::{
 };
 use object_store::{ObjectStore, local::LocalFileSystem, memory::InMemory};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::{Arc, atomic::AtomicU32},
 };
@@ -98,8 +98,13 @@ fn told(m: &Manifest) -> Vec<Previewed> {
         line.bytes_after += bytes.1;
     };
     for row in m.lifecycle_log.iter() {
-        let removes = matches!(row.action.as_str(), "drop" | "delete");
-        let rows = if removes { row.rows_before.saturating_sub(row.rows_after) } else { row.rows_before };
+        let rows = match row.action.as_str() {
+            "drop" | "delete" => row.rows_before.saturating_sub(row.rows_after),
+            // How many were due stands first in what is told.
+            "group_by" | "reset" => row.reason.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(row.rows_before),
+            // What other rules leave.
+            _ => row.rows_after,
+        };
         add(&row.rule, &row.action, row.part.split(',').count() as u64, rows, (row.bytes_before, row.bytes_after));
     }
     for row in m.part_log.iter().filter(|r| r.event == PartEvent::MergeParts) {
@@ -134,6 +139,11 @@ fn copy(core: &Core, stream: StreamId, trial: &Trial, at: Timestamp, folder: &Fo
     let replayed = Replayed { next_lsn: Lsn(1), files: Vec::new(), records: 0, torn: None };
     let log = StartLog { dir: Arc::new(Nowhere), database: database.clone(), epoch, replayed, limits: Limits::default() };
     let appender = Appender::start(log, copied.clone(), at)?;
+    // OPTIMIZE keeps to stops; what rules do is told as if there were none.
+    let kept = matches!(trial, Trial::Optimize { .. });
+    fn stops_of<T: Clone + Ord>(kept: bool, of: &parking_lot::Mutex<BTreeSet<T>>) -> BTreeSet<T> {
+        if kept { of.lock().clone() } else { BTreeSet::new() }
+    }
     let disks = core.disks.all().iter().map(|d| laid_over(d, folder)).collect::<Result<Vec<_>>>()?;
     let opening = Opening { database, epoch, nonce: unique().into() };
     Ok(Arc::new(Core {
@@ -147,8 +157,8 @@ fn copy(core: &Core, stream: StreamId, trial: &Trial, at: Timestamp, folder: &Fo
         keys: Keys::default(),
         part_counter: AtomicU32::new(1),
         jobs: Jobs::default(),
-        stops: Default::default(),
-        volume_stops: Default::default(),
+        stops: parking_lot::Mutex::new(stops_of(kept, &core.stops)),
+        volume_stops: parking_lot::Mutex::new(stops_of(kept, &core.volume_stops)),
         tail_due: Default::default(),
         abandoned: Default::default(),
         last_error: Default::default(),

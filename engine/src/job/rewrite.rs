@@ -153,9 +153,10 @@ async fn commit(core: &Core, plan: &Plan, compiled: &Compiled, mut expect: Vec<E
                     }
                 }
             }
-            for (rule, action, rows_after, reason) in taken_by_rules(&o.counts, whole.rows) {
+            for (rule, action, (rows_before, rows_after), reason) in taken_by_rules(&o.counts, whole.rows) {
                 let Some(rule) = compiled.rules.get(rule) else { continue };
-                let taken = Taken { rule, action, part: &whole, rows_after, bytes_after, duration_ms: o.duration_ms, reason };
+                let part = &PartMeta { rows: rows_before, ..whole.clone() };
+                let taken = Taken { rule, action, part, rows_after, bytes_after, duration_ms: o.duration_ms, reason };
                 edits.extend(rule_row(state, time, taken));
             }
         }
@@ -168,14 +169,27 @@ async fn commit(core: &Core, plan: &Plan, compiled: &Compiled, mut expect: Vec<E
     Ok(())
 }
 
-/// What rules did, for the lifecycle log: the rule, the action, rows after, in words.
-fn taken_by_rules(counts: &Counts, rows: u64) -> Vec<(usize, &'static str, u64, String)> {
-    let removed = counts.removed.iter().map(|(rule, n)| (*rule, "delete", rows.saturating_sub(*n), format!("{n} rows were due")));
-    let folded = counts.folded.iter().map(|(rule, (taken, made))| {
-        (*rule, "group_by", rows.saturating_sub(*taken) + made, format!("{taken} rows were due and became {made}"))
-    });
-    let reset = counts.reset.iter().map(|(rule, n)| (*rule, "reset", rows, format!("{n} values were due")));
-    removed.chain(folded).chain(reset).collect()
+/// What rules did, for the lifecycle log, in the order in which they did it: the rule, the action, rows before and after, in words that
+/// begin with how many rows or values were due.
+fn taken_by_rules(counts: &Counts, rows: u64) -> Vec<(usize, &'static str, (u64, u64), String)> {
+    let mut told = Vec::new();
+    let mut left = rows;
+    let mut step = |rule: &usize, action, after: u64, words| {
+        told.push((*rule, action, (left, after), words));
+        left = after;
+        after
+    };
+    let mut at = rows;
+    for (rule, n) in &counts.removed {
+        at = step(rule, "delete", at.saturating_sub(*n), format!("{n} rows were due"));
+    }
+    for (rule, (taken, made)) in &counts.folded {
+        at = step(rule, "group_by", at.saturating_sub(*taken) + made, format!("{taken} rows were due and became {made}"));
+    }
+    for (rule, n) in &counts.reset {
+        at = step(rule, "reset", at, format!("{n} values were due"));
+    }
+    told
 }
 
 /// The sources as one, for the lifecycle log.

@@ -47,22 +47,30 @@ pub fn explain(meta: &PartMeta, part: &PartView, scene: &Scene<'_>, leaves: bool
 /// What one rule alone would do: `decide` over a view that knows only this rule's facts.
 fn of_rule(meta: &PartMeta, part: &PartView, scene: &Scene<'_>, index: usize, rule: &RuleView) -> Decision {
     let facts = meta.facts_of(rule.fingerprint);
-    let measured = facts.is_some() || part.busy;
-    if rule.changes() && measured {
+    if rule.changes() && facts.is_some() {
         return scene.of_rule(part, index);
     }
     let alive = meta.rows - expired_rows(meta).min(meta.rows);
-    // A part that goes whole by another rule takes this one's due rows with it.
-    let concerned = facts.is_none_or(|f| f.earliest.is_some_and(|at| scene.due(at)));
-    let gone = concerned && !rule.changes() && scene.due(part.whole_due);
+    // By this rule, or by another that takes this one's due rows with it.
+    let own_whole = facts.filter(|_| rule.deletes()).map_or(Timestamp::MAX, |f| whole_due(f, alive));
+    let goes = scene.due(part.whole_due) && !scene.due(own_whole);
     let alone = PartView {
         first_due: facts.and_then(|f| f.earliest).unwrap_or(Timestamp::MAX),
-        whole_due: if gone { part.whole_due } else { facts.filter(|_| rule.deletes()).map_or(Timestamp::MAX, |f| whole_due(f, alive)) },
+        whole_due: own_whole,
         worth_at: facts.filter(|_| rule.deletes()).map_or(Timestamp::MAX, |f| worth_at(f, alive)),
         unmeasured: facts.is_none(),
         ..part.clone()
     };
-    let decision = scene.removal(&alone);
+    let mut decision = scene.removal(&alone);
+    if decision.action == Action::Measure && decision.state == State::Running {
+        // Whoever has the part is counting its rows, or will be followed by that.
+        decision.state = State::Measuring;
+    }
+    if goes && decision.action != Action::None && decision.state != State::NotDue {
+        decision.state = State::SupersededRule;
+        decision.detail = "the part is dropped whole by another rule".to_owned();
+        decision.next_attempt_at = None;
+    }
     match (&rule.kind, decision.action) {
         (RuleKind::Fold, Action::Delete) => Decision { action: Action::GroupBy, ..decision },
         (RuleKind::Reset, Action::Delete) => Decision { action: Action::Reset, ..decision },

@@ -17,7 +17,7 @@ use ebb_storage::{
     manifest::StreamState,
     rules::{Destination, DestinationKind},
 };
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 /// What SYSTEM STOP stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,6 +38,8 @@ pub struct Optimized {
     pub bytes_after: u64,
     /// Kinds of work done: drop, prune, merge.
     pub actions: Vec<String>,
+    /// Why parts were left as they are.
+    pub left_out: BTreeSet<String>,
 }
 
 impl Engine {
@@ -128,6 +130,7 @@ impl Engine {
         }
         let after = core.stream(stream)?;
         (answer.parts_after, answer.rows_after, answer.bytes_after) = sums(&after, partition);
+        answer.left_out = left_out(&views::stream_view(core, &after)?, partition);
         Ok(answer)
     }
 
@@ -217,6 +220,21 @@ impl Engine {
         let at = by.after(clock.now()).ok_or_else(|| Error::invalid(format!("the clock cannot be moved by {by}: no such time")))?;
         Ok(clock.advance_to(at))
     }
+}
+
+/// What keeps OPTIMIZE from parts: disks that are away, merges that are stopped on a volume.
+fn left_out(stream: &plan::StreamView, only: Option<&str>) -> BTreeSet<String> {
+    let mut why = BTreeSet::new();
+    for part in stream.partitions.iter().filter(|p| only.is_none_or(|o| o == &*p.value)).flat_map(|p| &p.parts) {
+        if let Some((disk, away)) = stream.tiers.disk(part.disk).and_then(|d| Some((d, d.unavailable.as_ref()?))) {
+            why.insert(format!("parts on disk '{}' were left as they are: it is unavailable: {away}", disk.name));
+        }
+        if let Some(volume) = stream.tiers.volume_of(part.disk).map(|v| &stream.tiers.volumes[v]).filter(|v| v.merges_stopped) {
+            let name = format!("{}.{}", stream.tiers.policy, volume.name);
+            why.insert(format!("parts on volume {name} were left as they are: SYSTEM STOP MERGES ON VOLUME {name}"));
+        }
+    }
+    why
 }
 
 /// What became of a plan.

@@ -41,6 +41,9 @@ pub(super) async fn run(session: &mut Session, optimize: &Optimize) -> Result<Ou
     if stops.moves && state.def.policy.ttl.iter().any(|r| matches!(r.action, ebb_storage::rules::Action::Move(_))) {
         session.notice(Notice::notice("moves are stopped: parts stay where they are"));
     }
+    for why in &done.left_out {
+        session.notice(Notice::notice(why.clone()));
+    }
     let n = |v: u64| Arc::new(Int64Array::from(vec![i64::try_from(v).unwrap_or(i64::MAX)])) as ArrayRef;
     let columns = vec![
         n(done.parts_before),

@@ -90,13 +90,15 @@ fn active(view: &StreamView) -> Vec<Arc<PartMeta>> {
 
 /// Of each part the line of the rule that acts first.
 fn most_urgent(lines: Vec<Explained>) -> HashMap<String, Explained> {
-    let rank = |state: &str| match state {
+    let rank = |e: &Explained| match e.state.as_str() {
+        // Done, or nothing that will ever be.
+        "not_due" if e.action == "none" => 3,
         "not_due" => 1,
         // Other rules are in force.
         "superseded_rule" | "rule_inert" => 2,
         _ => 0,
     };
-    let at = |e: &Explained| (rank(&e.state), e.next_attempt_at.or(e.due_at).unwrap_or(Timestamp::MAX));
+    let at = |e: &Explained| (rank(e), e.next_attempt_at.or(e.due_at).unwrap_or(Timestamp::MAX));
     let mut next: HashMap<String, Explained> = HashMap::new();
     for line in lines {
         match next.get(&line.part) {
@@ -172,7 +174,7 @@ fn row(
         fate.map(|f| f.state.as_str()).into(),
         fate.and_then(|f| known(&f.reason)).into(),
         fate.map(|f| f.action.as_str()).filter(|a| *a != "none").into(),
-        fate.and_then(|f| f.next_attempt_at.or(f.due_at)).into(),
+        fate.filter(|f| f.action != "none").and_then(|f| f.next_attempt_at.or(f.due_at)).into(),
     ]
 }
 

@@ -6,6 +6,7 @@ use crate::{
     core::Core,
     disks::{checked_destinations, kept_volumes, no_policy},
     ingest::{flush, tail::Content},
+    job::vacuum,
     limits,
     stream::Compiled,
 };
@@ -13,7 +14,7 @@ use bytes::Bytes;
 use ebb_storage::{
     Error, ErrorKind, Result,
     ids::{ColumnId, SchemaVersion, Sn, StreamId},
-    manifest::{Edit, Expect, Manifest},
+    manifest::{Edit, Expect, Manifest, edit::RemoveReason},
     stream_def::{SYSTEM_DATABASE, SettingValue, StreamDef},
     verb::Verb,
 };
@@ -239,8 +240,13 @@ impl Engine {
     /// can be.
     pub async fn drop_partition(&self, stream: StreamId, partition: &str) -> Result<Sn> {
         not_system(&self.core.stream(stream)?.def.database)?;
-        // Rows of the tail are known by their partition once they are in parts.
-        flush::flush(&self.core, stream).await?;
+        // Rows of the tail are known by their partition once they are in parts. A full disk keeps nobody from dropping what is in parts.
+        let flushed = flush::flush(&self.core, stream).await;
+        if let Err(e) = flushed
+            && e.kind() != ErrorKind::Full
+        {
+            return Err(e);
+        }
         let state = self.core.stream(stream)?;
         if !state.partitions.contains_key(partition) {
             return Err(Error::not_found(format!("{} has no partition '{partition}': system.parts lists them", state.def.full_name())));
@@ -255,9 +261,26 @@ impl Engine {
             content: Content::DropPartition(partition.into()),
         };
         let sns = self.core.appender.append(&self.core, vec![record]).await?;
-        let flushed = flush::flush(&self.core, stream).await;
+        let sn = sns.first().copied().unwrap_or_default();
+        let mut flushed = flush::flush(&self.core, stream).await;
+        if flushed.as_ref().is_err_and(|e| e.kind() == ErrorKind::Full) {
+            self.make_room(stream, partition, sn).await?;
+            flushed = flush::flush(&self.core, stream).await;
+        }
         flushed.map_err(|e| e.context("the partition is dropped as soon as the rows beside it can be written"))?;
-        Ok(sns.first().copied().unwrap_or_default())
+        Ok(sn)
+    }
+
+    /// Carries out a drop as far as it needs no room: the partition's parts go before the rows of the tail can be written.
+    async fn make_room(&self, stream: StreamId, partition: &str, at: Sn) -> Result<()> {
+        let edits = |m: &Manifest, _| {
+            let state = m.stream(stream).ok_or_else(|| self.core.is_gone(stream))?;
+            let gone = state.parts.values().filter(|p| &*p.partition == partition && p.max_sn() <= at);
+            Ok(gone.map(|p| Edit::RemovePart { stream, part: p.id, why: RemoveReason::Statement }).collect())
+        };
+        self.core.committer.commit_with(Vec::new(), edits, |m| self.core.show(m)).await?;
+        vacuum::run(&self.core).await?;
+        Ok(())
     }
 
     /// `None` gives the setting its default back.

@@ -14,7 +14,7 @@ use crate::{
     upgrade::upgrade,
 };
 use ebb_storage::{
-    Result, Timestamp,
+    ErrorKind, Result, Timestamp,
     clock::pause,
     ids::{DiskId, PartId, Sn, StreamId},
     manifest::StreamState,
@@ -77,7 +77,15 @@ async fn round(core: &Arc<Core>, seen: &mut Seen) -> Result<Option<Timestamp>> {
     let mut sooner = |at: Timestamp| wake_at = Some(wake_at.map_or(at, |w| w.min(at)));
     for stream in streams_with_tails(core) {
         match flush_at(core, stream)? {
-            Some(at) if at <= now => _ = flush::flush(core, stream).await?,
+            // A disk that is full for one must not keep the others' work, nor that which makes room.
+            Some(at) if at <= now => {
+                if let Err(e) = flush::flush(core, stream).await {
+                    core.note(&e);
+                    if e.kind() == ErrorKind::Fenced {
+                        return Err(e);
+                    }
+                }
+            }
             Some(at) => sooner(at),
             None => {}
         }

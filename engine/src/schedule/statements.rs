@@ -51,11 +51,22 @@ impl Engine {
         Ok(())
     }
 
+    /// [`Self::flush`] that goes on where one stream cannot be flushed; why the first could not.
+    async fn flush_all(&self, stream: Option<StreamId>) -> Option<Error> {
+        let mut failed = None;
+        for id in driver::streams_with_tails(&self.core).into_iter().filter(|id| stream.is_none_or(|s| s == *id)) {
+            if let Err(e) = flush::flush(&self.core, id).await {
+                failed.get_or_insert(e);
+            }
+        }
+        failed
+    }
+
     /// Flushes, then returns when nothing that may run is due at the clock's present time. What fails and backs off is not due.
     pub async fn settle(&self, stream: Option<StreamId>) -> Result<()> {
         let core = &self.core;
         core.disks.look_for_the_lost().await;
-        self.flush(stream).await?;
+        let mut unflushed = self.flush_all(stream).await;
         for _ in 0..limits::SETTLE_ROUNDS {
             core.jobs.wait(stream).await;
             let now = core.now();
@@ -71,8 +82,13 @@ impl Engine {
             }
             if !any && !core.jobs.works_on(stream) {
                 // What was removed made room that something waits for.
-                if job::vacuum::run(core).await? == 0 || !waits_for_room {
-                    return Ok(());
+                let vacuumed = job::vacuum::run(core).await?;
+                if unflushed.is_some() && vacuumed > 0 {
+                    unflushed = self.flush_all(stream).await;
+                    continue;
+                }
+                if vacuumed == 0 || !waits_for_room {
+                    return unflushed.map_or(Ok(()), Err);
                 }
             }
         }

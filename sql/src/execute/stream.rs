@@ -55,6 +55,8 @@ pub(super) async fn create(session: &mut Session, create: &CreateStream) -> Resu
     }
     let id = engine.create_stream(def, create.if_not_exists).await.map_err(taken)?;
     let Some((schema, mut stream)) = rows else { return Ok(command("CREATE STREAM")) };
+    // Whoever gives up while it is filled leaves nothing behind.
+    let mut unfilled = Unfilled { engine: Some(engine.clone()), id };
     let filled: Result<u64> = async {
         let manifest = engine.manifest();
         let def = manifest.stream(id).ok_or_else(|| Error::conflict("the stream was dropped meanwhile"))?.def.clone();
@@ -69,11 +71,27 @@ pub(super) async fn create(session: &mut Session, create: &CreateStream) -> Resu
         ingest.finish().await
     }
     .await;
+    unfilled.engine = None;
     match filled {
         Ok(_) => Ok(command("CREATE STREAM")),
         Err(e) => {
             engine.drop_stream(id).await?;
             Err(e)
+        }
+    }
+}
+
+/// A new stream that goes again where its statement is given up.
+struct Unfilled {
+    engine: Option<std::sync::Arc<ebb_engine::Engine>>,
+    id: StreamId,
+}
+
+impl Drop for Unfilled {
+    fn drop(&mut self) {
+        if let (Some(engine), Ok(runtime)) = (self.engine.take(), tokio::runtime::Handle::try_current()) {
+            let id = self.id;
+            runtime.spawn(async move { engine.drop_stream(id).await });
         }
     }
 }

@@ -121,7 +121,9 @@ impl Reader {
     /// wait for those that are not.
     async fn read(&mut self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, ParquetError> {
         if matches!(self.source, Source::Unknown) {
-            let options = GetOptions::new().with_range(Some(0..1));
+            // A file is opened whole; of anything else nothing is fetched but what is asked for.
+            let range = self.part.remote.then_some(0..1);
+            let options = GetOptions::new().with_range(range);
             let found = self.part.store.get_opts(&self.part.key, options).await.map_err(|e| self.part.failed(e))?;
             self.source = match found.payload {
                 GetResultPayload::File(file, _) => Source::Local(Arc::new(file)),
@@ -137,7 +139,11 @@ impl Reader {
                 return Err(ParquetError::EOF(format!("bytes {}..{} of {}", range.start, range.end, self.part.key)));
             }
             let mut bytes = vec![0; length];
-            file.read_exact_at(&mut bytes, range.start).map_err(|e| self.part.failed(io_error(&self.part.key, e)))?;
+            file.read_exact_at(&mut bytes, range.start).map_err(|e| match e.kind() {
+                // Too short a file is damage, not a disk that fails.
+                std::io::ErrorKind::UnexpectedEof => ParquetError::EOF(format!("{} is cut short", self.part.key)),
+                _ => self.part.failed(io_error(&self.part.key, e)),
+            })?;
             Ok(Bytes::from(bytes))
         };
         ranges.iter().map(read).collect()

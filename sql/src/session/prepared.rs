@@ -27,8 +27,11 @@ pub(super) async fn prepare(session: &mut Session, statement: Statement, hints: 
     match &statement.verb {
         _ if failed => {}
         Verb::Query(q) => {
-            let (plan, _) = query::plan(session, q).await?;
-            result = Some(crate::analyze::names::shown_schema(plan.schema().inner()));
+            let (plan, state) = query::plan(session, q).await?;
+            // Types of columns agree once the plan is analyzed; one with parameters of unknown types cannot always be.
+            let analyzed = state.analyzer().execute_and_check(plan.clone(), state.config_options(), |_, _| {}).ok();
+            let schema = analyzed.as_ref().unwrap_or(&plan).schema().inner().clone();
+            result = Some(crate::analyze::names::shown_schema(&schema));
             known = of_plan(&plan)?;
         }
         Verb::Insert(insert) if statement.parameters > 0 => known = of_insert(session, insert).await?,

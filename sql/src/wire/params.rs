@@ -12,6 +12,7 @@ use super::{
     types::{arrow_of, element_of},
 };
 use crate::types::{of_arrow, parse_text, text::unhex};
+use ebb_storage::column_type::ColumnType;
 
 /// What went wrong, with its SQLSTATE.
 #[derive(Debug, PartialEq)]
@@ -71,6 +72,10 @@ fn cast(n: usize, value: &ScalarValue, target: &DataType) -> Result<ScalarValue,
 /// An array or map from its text.
 fn nested(n: usize, text: &str, target: &DataType) -> Result<ScalarValue, BadParameter> {
     let Some(ty) = of_arrow(target) else { return Err(bad(n, format_args!("a text is no {target}"))) };
+    nested_of(n, text, target, ty)
+}
+
+fn nested_of(n: usize, text: &str, target: &DataType, ty: ColumnType) -> Result<ScalarValue, BadParameter> {
     let read = parse_text(std::iter::once(Some(text)), &ty, "").map_err(|r| {
         let r = r.of_value();
         BadParameter { sqlstate: r.sqlstate, message: format!("parameter ${n}: {}", r.message) }
@@ -100,6 +105,8 @@ fn from_text(n: usize, bytes: &[u8], pg: &Type) -> Result<ScalarValue, BadParame
             text.trim().parse().map(|v| ScalarValue::Float64(Some(v))).map_err(|_| bad(n, format_args!("'{text}' is no number")))
         }
         _ => match arrow_of(pg).filter(|_| element_of(pg).is_some()) {
+            // However they are written, uuids are compared as they are kept.
+            Some(array) if *pg == Type::UUID_ARRAY => nested_of(n, text, &array, ColumnType::Array(Box::new(ColumnType::Uuid), true)),
             Some(array) => nested(n, text, &array),
             None => Ok(ScalarValue::Utf8(Some(text.to_owned()))),
         },

@@ -336,3 +336,40 @@ async fn flushes_staged_inserts_and_rewrites_ask_their_disk_for_room() {
     e.flush(None).await.unwrap();
     assert_eq!(values(&e, s).await, [1]);
 }
+
+/// proves D4: rows that cannot be flushed keep neither a drop, nor what is due whole, nor other streams from making room.
+#[tokio::test]
+async fn a_disk_too_full_for_the_tail_is_freed_by_drops() {
+    let machine = CrashDisk::default();
+    let (e, _) = open_with_room(&machine, 64 << 10).await;
+    let s = e.create_stream(def("s", vec![delete("ts + 100 days", None, 1)]), false).await.unwrap();
+    let other = e.create_stream(def("other", vec![]), false).await.unwrap();
+    let old = |v: i64| rows(&[("a", START.0 - 40 * DAY, v)]);
+    e.insert(s, vec![rows(&[("a", START.0 - 90 * DAY, 0)])], v1()).await.unwrap();
+    e.flush(Some(s)).await.unwrap();
+    let mut v = 0;
+    while e.flush(Some(s)).await.is_ok() {
+        v += 1;
+        assert!(v < 100, "the disk is never full");
+        e.insert(s, vec![old(v)], v1()).await.unwrap();
+    }
+    let tail = v;
+    // What is due whole goes though the tail cannot be written, and what others need is done.
+    e.insert(other, vec![rows(&[("z", START.0, 500)])], v1()).await.unwrap();
+    e.advance_clock(Interval::days(15)).unwrap();
+    let _ = e.settle(None).await;
+    assert!(!values(&e, s).await.contains(&0), "the due part is dropped");
+    while e.flush(Some(s)).await.is_ok() {
+        v += 1;
+        assert!(v < 200, "the disk is never full again");
+        e.insert(s, vec![old(v)], v1()).await.unwrap();
+    }
+    // A partition goes with its rows in the tail.
+    let partition = ((START.0 - 40 * DAY) / (30 * DAY)).to_string();
+    assert!(tail > 0 && values(&e, s).await.contains(&tail));
+    e.insert(s, vec![rows(&[("a", START.0, 1000)])], v1()).await.unwrap();
+    e.drop_partition(s, &partition).await.unwrap();
+    assert_eq!(values(&e, s).await, [1000]);
+    e.settle(None).await.unwrap();
+    assert_eq!((values(&e, s).await, values(&e, other).await), (vec![1000], vec![500]));
+}

@@ -51,6 +51,7 @@ async fn done(e: &Engine) -> Vec<(String, u64, u64, u64)> {
         line.0 += row.part.split(',').count() as u64;
         line.1 += match row.action.as_str() {
             "drop" | "delete" => row.rows_before - row.rows_after,
+            "recompress" | "move" => row.rows_after,
             _ => row.rows_before,
         };
         line.2 += row.bytes_after;

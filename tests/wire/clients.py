@@ -26,6 +26,12 @@ with psycopg.connect(url, autocommit=True) as c:
     c.execute("INSERT INTO nested (k, a, m) VALUES (1, '{{a,b},{}}', '{\"k\": 1}')")
     rows = [c.cursor(binary=b).execute("SELECT a, m, u, e, j, i, k, k FROM nested").fetchone() for b in (False, True)]
     assert rows[0] == rows[1] and rows[0][0] == [["a", "b"], []] and rows[0][1] == {"k": 1}, rows
+    import uuid
+    known = uuid.UUID("12345678-1234-1234-1234-123456789abc")
+    c.execute("INSERT INTO nested (k, u) VALUES (2, %s)", (known,))
+    for binary in (False, True):
+        found = c.cursor(binary=binary).execute("SELECT k FROM nested WHERE u = any(%s)", ([known],)).fetchall()
+        assert found == [(2,)], found
     c.execute("DROP STREAM nested")
     print("ok psycopg nested")
     with c.cursor().copy("COPY p (ts, d, n, b) FROM STDIN") as copy:

@@ -3,6 +3,7 @@
 //! Columns are matched by name. Texts are read by the column's own type, so that a value that does not fit is named.
 
 mod ndjson;
+mod quotes;
 
 use super::{
     args::{Format, Import, Opening},
@@ -125,6 +126,7 @@ fn batches(import: &Import, format: Format, def: &StreamDef, bar: ProgressBar) -
             }))
         }
         Format::Csv => {
+            quotes::are_closed(BufReader::new(File::open(&import.file)?), delimiter(import)?)?;
             let schema = as_texts(&csv_header(import)?);
             let null = import.null.clone();
             let reader = csv::ReaderBuilder::new(schema)

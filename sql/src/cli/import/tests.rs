@@ -110,3 +110,22 @@ fn columns_of_parquet_files_have_types_of_streams() {
     }
     assert_eq!(ty(DataType::Decimal256(50, 4)).unwrap_err().sqlstate(), "0A000");
 }
+
+#[test]
+fn a_csv_file_that_ends_inside_a_value_is_refused() {
+    for (text, line) in [
+        ("a,b\n1,\"x\ny\n", Some(2)),
+        ("a,b\n1,x\n2,\"", Some(3)),
+        ("a,b\n1,\"x \"\"y\"\" z\"\n", None),
+        ("a,b\n1,5\" pipe\n", None),
+        ("a,b\n1,\"\"\n", None),
+        ("a,b\n1,\"multi\nline\"\n2,x", None),
+    ] {
+        let (_dir, path) = file("q.csv", text);
+        let read = read(&path, Format::Csv, &def(&[]));
+        match line {
+            Some(line) => assert!(read.err().unwrap().message().contains(&format!("line {line}:")), "{text}"),
+            None => assert!(read.is_ok(), "{text}"),
+        }
+    }
+}

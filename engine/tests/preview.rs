@@ -146,3 +146,22 @@ async fn a_preview_that_cannot_be_made_says_so() {
     let _e = open(dir.path()).await;
     assert!(!dir.path().join("preview").exists());
 }
+
+/// Right after MODIFY TTL no part is measured: OPTIMIZE finds out first what is due, and does it in one rewrite.
+#[tokio::test]
+async fn optimize_knows_new_rules_before_it_rewrites() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = open(dir.path()).await;
+    let s = filled(&e, vec![]).await;
+    let rules = vec![recompress("ts + 20 days", Codec::Zstd(9), 5), delete("ts + 1 days", Some("host = 'c'"), 3)];
+    e.alter_stream(s, |d| Ok(StreamDef { policy: ebb_storage::rules::Policy { ttl: rules.clone(), retention: vec![] }, ..d.clone() }))
+        .await
+        .unwrap();
+    let lines = e.preview(s, Trial::Optimize { partition: None, final_: true }, e.now()).await.unwrap();
+    e.optimize(s, None, true).await.unwrap();
+    let real: Vec<_> = done(&e).await;
+    assert_eq!(told(&lines).into_iter().filter(|l| l.0 != "merge").collect::<Vec<_>>(), real);
+    assert!(real.iter().any(|l| l.0 == "recompress") && real.iter().any(|l| l.0 == "delete" && l.2 == 800), "{real:?}");
+    e.settle(None).await.unwrap();
+    assert_eq!(done(&e).await, real, "nothing is left to do");
+}

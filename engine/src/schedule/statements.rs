@@ -113,6 +113,12 @@ impl Engine {
         {
             return Err(Error::not_found(format!("{} has no partition {p}", before.def.full_name())));
         }
+        // One rewrite does all that is due where it is known what is. What cannot be measured fails by itself.
+        if let Err(e) = self.materialize_ttl(stream, partition).await
+            && e.kind() == ErrorKind::Fenced
+        {
+            return Err(e);
+        }
         let name = before.def.full_name();
         let mut answer = Optimized::default();
         let mut failed: Option<Error> = None;

@@ -43,7 +43,13 @@ fn of_partition(scene: &Scene<'_>, whole: bool, drops: &mut Vec<PartId>, ledger:
         true => left.iter().map(|p| p.id).collect(),
         false => {
             let merges = |p: &&PartView| scene.volume(p).is_none_or(|v| !v.prefer_not_to_merge);
-            compact::choose_eagerly(left.iter().copied().filter(merges).collect(), &stream.settings)
+            // Of one volume, the hottest that has two: no row becomes cold by its neighbours.
+            let volume = |p: &PartView| stream.tiers.volume_of(p.disk);
+            let mut volumes: Vec<_> = left.iter().filter(|p| merges(p)).map(|p| volume(p)).collect();
+            volumes.sort_unstable();
+            volumes.dedup();
+            let of = |v| left.iter().copied().filter(|p| merges(p) && volume(p) == v).collect();
+            volumes.into_iter().map(|v| compact::choose_eagerly(of(v), &stream.settings)).find(|c| !c.is_empty()).unwrap_or_default()
         }
     };
     let mut plans = Vec::new();

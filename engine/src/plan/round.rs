@@ -140,8 +140,8 @@ impl<'a> Wanted<'a> {
 /// Why parts are merged together: only those of one kind are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Class {
-    /// No move is due that may be made.
-    Plain,
+    /// No move is due that may be made: they stay on their volume, so that no row becomes cold by its neighbours.
+    Plain(usize),
     /// Due for a volume without merges, waiting for a partner.
     Waiting(usize),
     /// On the way to a volume.
@@ -166,16 +166,16 @@ impl Round<'_> {
         if stream.stops.merges || stream.settings.merges_off() || scene.partition.parts.len() < least {
             return Vec::new();
         }
+        let volume = |disk| stream.tiers.volume_of(disk).unwrap_or(0);
         let class = |part: &PartView| {
             if part.changes.is_empty() {
-                return (Class::Plain, None);
+                return (Class::Plain(volume(part.disk)), None);
             }
             let codec = choice::codec_due(&[part], &stream.rules, scene.now).map(|(rule, _)| rule);
-            let volume = |disk| stream.tiers.volume_of(disk).unwrap_or(0);
             let class = match (scene.waits_for_merge(part), wanted.going(part.id)) {
                 (Some(to), _) => Class::Waiting(volume(to)),
                 (_, Some(going)) => Class::Going(volume(going.disk)),
-                _ => Class::Plain,
+                _ => Class::Plain(volume(part.disk)),
             };
             (class, codec)
         };
@@ -183,7 +183,7 @@ impl Round<'_> {
             |part: &PartView| !part.changes.is_empty() && stream.tiers.short_of(part.disk).is_some() && wanted.going(part.id).is_some();
         let free = scene.partition.parts.iter().filter(|p| !self.taken.contains(&p.id) && scene.may_merge(p) && !pressed(p));
         let mut free: Vec<_> = free.map(|p| (class(p), p)).collect();
-        if ruled {
+        if ruled || stream.tiers.volumes.len() > 1 {
             free.sort_by_key(|(class, p)| (*class, p.id));
         }
         let mut plans = Vec::new();
@@ -200,7 +200,7 @@ impl Round<'_> {
             let sources: Vec<&PartView> = by_id.into_iter().filter(|p| chosen.binary_search(&p.id).is_ok()).collect();
             // Where nothing is waited for after the merge, it goes where it is due for at once.
             let direct = match class {
-                Class::Plain => false,
+                Class::Plain(_) => false,
                 Class::Waiting(_) => stream.settings.move_grace.is_zero() && chosen.len() == all,
                 Class::Going(_) => true,
             };

@@ -452,3 +452,16 @@ proptest! {
         }
     }
 }
+
+/// proves F8: parts that are not due are not merged with parts of a colder volume, where the result would lie.
+#[test]
+fn merges_take_parts_of_one_volume() {
+    let fresh = |n: u32| part(n, NEVER, NEVER);
+    let warm = |n: u32| PartView { disk: WARM, ..part(n, NEVER, NEVER) };
+    let few = (1..=5).map(fresh).chain((11..=15).map(warm)).collect();
+    assert_eq!(done(&tiered(vec![], few), 10), [], "ten of like size, five of each volume");
+    let many = (1..=8).map(fresh).chain((11..=18).map(warm)).collect();
+    let plans = done(&tiered(vec![], many), 10);
+    let of = |disk| plans.iter().filter(|p| p.2[0].0 == disk).map(|p| p.1.len()).sum::<usize>();
+    assert_eq!((plans.len(), of(HOT) + of(DiskId(1)), of(WARM)), (2, 8, 8), "{plans:?}");
+}

@@ -84,7 +84,6 @@ async fn recompress(dir: &Path, rows: usize, level: u8) {
 
 /// Pages of the part decompressed and compressed again by the codec, on two threads, and nothing else.
 fn codec_alone(part: &Path, level: u8) -> f64 {
-    let file = Arc::new(File::open(part).unwrap());
     let reader = SerializedFileReader::new(File::open(part).unwrap()).unwrap();
     let metadata = reader.metadata();
     let chunks: Vec<_> = metadata.row_groups().iter().flat_map(|g| g.columns().iter().map(move |c| (c, g.num_rows() as usize))).collect();
@@ -93,6 +92,8 @@ fn codec_alone(part: &Path, level: u8) -> f64 {
     std::thread::scope(|threads| {
         for _ in 0..2 {
             threads.spawn(|| {
+                // Of its own: a file has one place at a time.
+                let file = Arc::new(File::open(part).unwrap());
                 let mut zstd = zstd::bulk::Compressor::new(i32::from(level)).unwrap();
                 loop {
                     let Some((column, rows)) = queue.lock().next() else { break };

@@ -120,7 +120,7 @@ async fn drops(dir: &Path) {
     db.execute("ALTER STREAM days MATERIALIZE TTL").await.unwrap();
     let before = read_and_written();
     let watch = Stopwatch::start();
-    db.execute("SYSTEM SETTLE days").await.unwrap();
+    db.execute("OPTIMIZE STREAM days FINAL").await.unwrap();
     let seconds = watch.elapsed().as_secs_f64();
     let left = stream::number(&db, "select count(*) from days").await;
     assert_eq!(left, 0);

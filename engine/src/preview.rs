@@ -2,7 +2,7 @@
 //!
 //! The planner and the jobs work on a copy of the stream's place in the manifest, on a clock that stands at the moment asked for. They
 //! read the real parts and write into a folder of their own that is gone afterwards; their commits and their log go nowhere. So a
-//! preview says what the work will say, and cannot disagree with it. Timers and stops hold nothing up: they pass.
+//! preview says what the work will say, and cannot disagree with it. Timers hold nothing up: they pass. Stops hold up what OPTIMIZE would leave out, and no rules.
 //! Guards: nothing that anybody reads is changed, whatever becomes of the preview.
 
 mod overlay;

@@ -172,22 +172,20 @@ async fn commit(core: &Core, plan: &Plan, compiled: &Compiled, mut expect: Vec<E
 /// What rules did, for the lifecycle log, in the order in which they did it: the rule, the action, rows before and after, in words that
 /// begin with how many rows or values were due.
 fn taken_by_rules(counts: &Counts, rows: u64) -> Vec<(usize, &'static str, (u64, u64), String)> {
-    let mut told = Vec::new();
-    let mut left = rows;
-    let mut step = |rule: &usize, action, after: u64, words| {
-        told.push((*rule, action, (left, after), words));
-        left = after;
-        after
+    let (mut told, mut before) = (Vec::new(), rows);
+    let mut step = |rule: &usize, action, removed: u64, made: u64, words| {
+        let after = before.saturating_sub(removed) + made;
+        told.push((*rule, action, (before, after), words));
+        before = after;
     };
-    let mut at = rows;
     for (rule, n) in &counts.removed {
-        at = step(rule, "delete", at.saturating_sub(*n), format!("{n} rows were due"));
+        step(rule, "delete", *n, 0, format!("{n} rows were due"));
     }
     for (rule, (taken, made)) in &counts.folded {
-        at = step(rule, "group_by", at.saturating_sub(*taken) + made, format!("{taken} rows were due and became {made}"));
+        step(rule, "group_by", *taken, *made, format!("{taken} rows were due and became {made}"));
     }
     for (rule, n) in &counts.reset {
-        at = step(rule, "reset", at, format!("{n} values were due"));
+        step(rule, "reset", 0, 0, format!("{n} values were due"));
     }
     told
 }

@@ -8,7 +8,6 @@ use crate::{
     job::{
         registry::{JobGuard, Running},
         replace::{self, About, Replaced},
-        source::Source,
         told,
     },
     place,
@@ -23,7 +22,11 @@ use ebb_storage::{
         Edit,
         edit::{PartEvent, Timer},
     },
-    part::{PartMeta, WriteOptions, meta::Placement, store::write_part},
+    part::{
+        PartMeta, PartReader, WriteOptions,
+        meta::Placement,
+        store::{verify, write_part},
+    },
 };
 use std::sync::{Arc, atomic::Ordering};
 
@@ -75,25 +78,26 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
 pub async fn recoded(core: &Core, compiled: &Compiled, meta: Arc<PartMeta>, target: &Target, running: &Arc<Running>) -> Result<Replaced> {
     let started = Stopwatch::start();
     let room = place::room_on(core, target.disk, meta.placement.bytes.saturating_add(BESIDE_ROWS_BYTES))?;
-    let source = Source::open(core, meta.clone()).await?;
+    let (from, from_key) = (core.disks.disk(meta.placement.disk)?, core.disks.key(meta.stream, meta.id, meta.placement.generation));
+    let source = PartReader::open(&from.store, &from_key).await.map_err(|e| e.context(format_args!("part {}", meta.name)))?;
     running.bytes_read.fetch_add(meta.placement.bytes, Ordering::Relaxed);
     let own = compiled.write.column_codecs.clone();
-    let options = WriteOptions { threads: compiled.write.threads, ..WriteOptions::like(&source.reader, target.codec, own) };
+    let options = WriteOptions { threads: compiled.write.threads, ..WriteOptions::like(&source, target.codec, own) };
     let generation = meta.placement.generation.next();
     let guard = core.inflight.register(meta.stream, meta.id);
     let key = core.disks.key(meta.stream, meta.id, generation);
     let progress = running.clone();
     let fill = move |encoder: &mut write::Encoder| {
-        for group in 0..source.reader.row_groups() {
-            let rows = source.reader.rows_of(group) as u64;
-            encoder.recode_row_group(&source.reader, group, 0)?;
+        encoder.recode_row_groups(&source, 0..source.row_groups(), &mut |rows| {
             progress.rows_read.fetch_add(rows, Ordering::Relaxed);
             progress.rows_written.fetch_add(rows, Ordering::Relaxed);
-        }
-        Ok(())
+        })
     };
-    let written = write_part(&room.disk.store, &key, options, fill).await;
-    let encoded = match written {
+    // Bytes that differ from what was written are seldom: the checksum is taken while the pages are compressed.
+    let verify = verify(&from.store, &from_key, meta.placement.bytes, meta.placement.checksum);
+    let (verified, written) = tokio::join!(verify, write_part(&room.disk.store, &key, options, fill));
+    let verified = verified.map_err(|e| e.context(format_args!("part {}", meta.name)));
+    let encoded = match verified.and(written) {
         Ok((Some(encoded), ())) if encoded.rows == meta.rows && encoded.row_groups == meta.row_groups => encoded,
         other => {
             // It may have landed all the same.

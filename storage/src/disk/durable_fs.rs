@@ -29,6 +29,7 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
 };
+use tokio::task::JoinHandle;
 
 /// Deletions in flight of one `delete_stream`.
 const DELETES_AT_ONCE: usize = 8;
@@ -286,7 +287,7 @@ impl ObjectStore for DurableFs {
         let (path, location, dirs) = (self.file_of(location)?, location.clone(), self.dirs.clone());
         blocking(move || {
             let staged = dirs.stage(&path).map_err(|e| failed(&location, &path, e))?;
-            Ok(Box::new(Upload { location, staged: Some(Arc::new(staged)), end: 0, written: Arc::default() }) as Box<dyn MultipartUpload>)
+            Ok(Box::new(Upload { location, staged: Some(Arc::new(staged)), end: 0, progress: Arc::default() }) as Box<dyn MultipartUpload>)
         })
         .await
     }
@@ -357,8 +358,43 @@ struct Upload {
     location: Path,
     staged: Option<Arc<Staged>>,
     end: u64,
-    /// Bytes that reached the file: less than `end` at completion means that a part failed or was never polled.
-    written: Arc<AtomicU64>,
+    progress: Arc<Progress>,
+}
+
+/// What became of an upload's parts.
+#[derive(Debug, Default)]
+struct Progress {
+    /// Bytes that reached the file: less than the upload's end at completion means that a part failed or was never polled.
+    written: AtomicU64,
+    syncing: Mutex<Option<JoinHandle<()>>>,
+    /// Of a sync on the way. The file tells an error once, so it is kept for the completion.
+    failed: Mutex<Option<io::Error>>,
+}
+
+impl Progress {
+    /// Sends what is written on its way to the disk, while the next parts are still being made. One sync at a time.
+    fn sync_ahead(self: &Arc<Self>, staged: &Arc<Staged>) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let mut syncing = self.syncing.lock();
+        if syncing.as_ref().is_some_and(|s| !s.is_finished()) {
+            return;
+        }
+        let (progress, staged) = (self.clone(), staged.clone());
+        *syncing = Some(runtime.spawn_blocking(move || {
+            if let Err(e) = staged.file.sync_data() {
+                progress.failed.lock().get_or_insert(e);
+            }
+        }));
+    }
+
+    /// Nothing holds the file any more.
+    async fn sync_ended(&self) -> io::Result<()> {
+        let syncing = self.syncing.lock().take();
+        if let Some(syncing) = syncing {
+            syncing.await.map_err(io::Error::other)?;
+        }
+        self.failed.lock().take().map_or(Ok(()), Err)
+    }
 }
 
 fn aborted(location: &Path) -> object_store::Error {
@@ -370,7 +406,7 @@ impl MultipartUpload for Upload {
     fn put_part(&mut self, data: PutPayload) -> object_store::UploadPart {
         let (offset, length) = (self.end, data.content_length() as u64);
         self.end += length;
-        let (staged, written, location) = (self.staged.clone(), self.written.clone(), self.location.clone());
+        let (staged, progress, location) = (self.staged.clone(), self.progress.clone(), self.location.clone());
         async move {
             let staged = staged.ok_or_else(|| aborted(&location))?;
             blocking(move || {
@@ -379,7 +415,8 @@ impl MultipartUpload for Upload {
                     staged.file.write_all_at(chunk, at).map_err(|e| failed(&location, &staged.dest, e))?;
                     at += chunk.len() as u64;
                 }
-                written.fetch_add(length, Ordering::SeqCst);
+                progress.written.fetch_add(length, Ordering::SeqCst);
+                progress.sync_ahead(&staged);
                 Ok(())
             })
             .await
@@ -389,8 +426,10 @@ impl MultipartUpload for Upload {
 
     async fn complete(&mut self) -> Result<PutResult> {
         let location = self.location.clone();
-        let staged = self.staged.take().and_then(Arc::into_inner).ok_or_else(|| aborted(&location))?;
-        if self.written.load(Ordering::SeqCst) != self.end {
+        let staged = self.staged.take().ok_or_else(|| aborted(&location))?;
+        self.progress.sync_ended().await.map_err(|e| failed(&location, &staged.dest, e))?;
+        let staged = Arc::into_inner(staged).ok_or_else(|| aborted(&location))?;
+        if self.progress.written.load(Ordering::SeqCst) != self.end {
             return Err(object_store::Error::Generic {
                 store: "DurableFs",
                 source: format!("a part of the upload of {location} was not written").into(),
@@ -404,6 +443,13 @@ impl MultipartUpload for Upload {
     }
 
     async fn abort(&mut self) -> Result<()> {
-        self.staged.take().map(drop).ok_or_else(|| aborted(&self.location))
+        let staged = self.staged.take().ok_or_else(|| aborted(&self.location))?;
+        // What could not be synced is removed all the same.
+        let _ = self.progress.sync_ended().await;
+        drop(staged);
+        Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -30,11 +30,11 @@ pub struct Recoded {
     pub close: ColumnCloseResult,
 }
 
-/// Column `leaf` of a row group, its pages in `codec`.
+/// Column `leaf` of a row group, its pages in `codec`, which is `compressor`'s.
 ///
 /// # Errors
 /// `Corrupt` where the bytes make no sense, naming the part's file.
-pub fn chunk(from: &PartReader, group: usize, leaf: usize, codec: Codec) -> Result<Recoded> {
+fn chunk(from: &PartReader, group: usize, leaf: usize, (codec, compressor): (Codec, &mut Compressor)) -> Result<Recoded> {
     let metadata = from.metadata();
     let rows = metadata.row_group(group).num_rows();
     let column = metadata.row_group(group).column(leaf);
@@ -43,7 +43,7 @@ pub fn chunk(from: &PartReader, group: usize, leaf: usize, codec: Codec) -> Resu
     let rows_of_group = usize::try_from(rows).unwrap_or(0);
     let mut pages = from.guarded(|| SerializedPageReader::new(Arc::new(piece), column, rows_of_group, None))?;
     let next = || from.guarded(|| pages.get_next_page());
-    let written = write(next, column, places.map(|p| (p, rows)), codec)?;
+    let written = write(next, column, places.map(|p| (p, rows)), (codec, compressor))?;
     Ok(Recoded {
         close: ColumnCloseResult {
             bytes_written: written.bytes.len() as u64,
@@ -68,9 +68,8 @@ fn write(
     mut next: impl FnMut() -> Result<Option<Page>>,
     column: &ColumnChunkMetaData,
     places: Option<(&OffsetIndexMetaData, i64)>,
-    codec: Codec,
+    (codec, compressor): (Codec, &mut Compressor),
 ) -> Result<Written> {
-    let mut compressor = Compressor::of(codec)?;
     let mut sink = TrackedWrite::new(Vec::with_capacity(usize::try_from(column.compressed_size()).unwrap_or(0)));
     let mut pages = SerializedPageWriter::new(&mut sink);
     let (mut compressed, mut uncompressed) = (0, 0);
@@ -80,7 +79,7 @@ fn write(
     while let Some(page) = next()? {
         let size = page.buffer().len();
         let is_data = page.is_data_page();
-        let page = recompressed(page, &mut compressor)?;
+        let page = recompressed(page, compressor)?;
         let spec = pages.write_page(CompressedPage::new(page, size))?;
         compressed += spec.compressed_size as i64;
         uncompressed += spec.uncompressed_size as i64;
@@ -139,6 +138,10 @@ fn recompressed(page: Page, compressor: &mut Compressor) -> Result<Page> {
         Page::DataPageV2 { .. } => return Err(ParquetError::NYI("pages of version 2 in a part".to_owned()).into()),
     })
 }
+
+mod ahead;
+
+pub use ahead::ahead;
 
 #[cfg(test)]
 mod tests;

@@ -16,6 +16,8 @@ use xxhash_rust::xxh3::Xxh3;
 
 /// Bytes of one piece of an upload. A file of one piece is one put.
 const PIECE_BYTES: usize = 8 << 20;
+/// The write that makes a piece full may make it larger than that.
+const PIECE_SLACK_BYTES: usize = 64 << 10;
 /// Pieces waiting for the store before encoding waits too.
 pub(super) const PIECES_QUEUED_MAX: usize = 2;
 /// Bytes read at a time to verify a local file.
@@ -104,7 +106,9 @@ impl PieceWriter {
     }
 
     fn hand_on(&mut self) -> io::Result<()> {
-        let piece = Bytes::from(std::mem::take(&mut self.piece));
+        // Where one piece became full the next one will: it grows no more.
+        let next = Vec::with_capacity(if self.piece.len() >= PIECE_BYTES { PIECE_BYTES + PIECE_SLACK_BYTES } else { 0 });
+        let piece = Bytes::from(std::mem::replace(&mut self.piece, next));
         // The receiver goes away only when the store failed; its error is told instead.
         self.pieces.blocking_send(Some(piece)).map_err(|_| io::Error::new(io::ErrorKind::BrokenPipe, "the store gave up"))
     }

@@ -1,6 +1,6 @@
 //! Row groups that are taken over from another file without decoding a value: bytes as they are, or pages in another codec.
 
-use super::{Choice, ColumnChunk, PartEncoder, WriteOptions, field_id, leaves, properties, side_by_side};
+use super::{Choice, ColumnChunk, PartEncoder, WriteOptions, field_id, leaves, properties};
 use crate::{
     Result,
     codec::{Codec, ColumnCodec},
@@ -17,7 +17,7 @@ use parquet::{
         writer::SerializedFileWriter,
     },
 };
-use std::{collections::HashMap, io::Write, sync::Arc};
+use std::{collections::HashMap, io::Write, ops::Range, sync::Arc};
 
 impl WriteOptions {
     /// To write the columns of a part as they are, whatever its stream has become since.
@@ -41,18 +41,23 @@ impl<W: Write + Send> PartEncoder<W> {
     /// Takes over row group `i` of a part with the same columns, without decoding it. `uncompressed` is what its values come to.
     pub fn copy_row_group(&mut self, from: &PartReader, i: usize, uncompressed: u64) -> Result<()> {
         self.end_row_group()?;
-        self.take_row_group(from, i, &|_| None)?;
+        self.take_row_groups(from, i..i + 1, &|_| None, &mut |_| {})?;
         self.uncompressed_bytes += uncompressed;
         Ok(())
     }
 
     /// [`Self::copy_row_group`] with its pages compressed anew, by the options' codec. Columns with a codec of their own keep it.
     pub fn recode_row_group(&mut self, from: &PartReader, i: usize, uncompressed: u64) -> Result<()> {
-        self.end_row_group()?;
-        let (codec, own) = (self.options.codec, self.own_codecs());
-        self.take_row_group(from, i, &|root| own.get(root).is_none_or(Option::is_none).then_some(codec))?;
+        self.recode_row_groups(from, i..i + 1, &mut |_| {})?;
         self.uncompressed_bytes += uncompressed;
         Ok(())
+    }
+
+    /// [`Self::recode_row_group`] for several, side by side. `taken` is told the rows of each as it is written.
+    pub fn recode_row_groups(&mut self, from: &PartReader, groups: Range<usize>, taken: &mut dyn FnMut(u64)) -> Result<()> {
+        self.end_row_group()?;
+        let (codec, own) = (self.options.codec, self.own_codecs());
+        self.take_row_groups(from, groups, &|root| own.get(root).is_none_or(Option::is_none).then_some(codec), taken)
     }
 
     /// Each column's own codec.
@@ -62,28 +67,41 @@ impl<W: Write + Send> PartEncoder<W> {
     }
 
     /// Column chunks as they are, or their pages in the codec that `recode` names for the column at that place of the schema.
-    fn take_row_group(&mut self, from: &PartReader, i: usize, recode: &(dyn Fn(usize) -> Option<Codec> + Sync)) -> Result<()> {
-        let source = from.metadata().row_group(i);
-        if self.file.is_none() {
-            self.begin(choices_of(&self.options.schema, source))?;
-        }
+    fn take_row_groups(
+        &mut self,
+        from: &PartReader,
+        groups: Range<usize>,
+        recode: &dyn Fn(usize) -> Option<Codec>,
+        taken: &mut dyn FnMut(u64),
+    ) -> Result<()> {
         let roots = self.options.schema.fields().iter().enumerate();
-        let jobs = roots.flat_map(|(root, f)| std::iter::repeat_n(recode(root), leaves(f.data_type()))).enumerate();
-        let jobs: Vec<(usize, Codec)> = jobs.filter_map(|(leaf, codec)| Some((leaf, codec?))).collect();
-        let recoded = side_by_side(self.options.threads, jobs, |(leaf, codec)| Ok((leaf, recode::chunk(from, i, leaf, codec)?)))?;
-        let mut recoded: HashMap<usize, recode::Recoded> = recoded.into_iter().collect();
-        let (file, _) = self.file.as_mut().expect("begun above");
-        let mut group = file.next_row_group()?;
-        for leaf in 0..source.num_columns() {
-            match recoded.remove(&leaf) {
-                Some(chunk) => group.append_column(&chunk.bytes, chunk.close)?,
-                None => group.append_column(from.source(), closed_as_it_is(from, i, leaf)?)?,
+        let codecs: Vec<Option<Codec>> = roots.flat_map(|(root, f)| std::iter::repeat_n(recode(root), leaves(f.data_type()))).collect();
+        recode::ahead(from, groups.clone(), &codecs, self.options.threads, |mut chunks| {
+            for i in groups {
+                let source = from.metadata().row_group(i);
+                if self.file.is_none() {
+                    self.begin(choices_of(&self.options.schema, source))?;
+                }
+                let (file, _) = self.file.as_mut().expect("begun above");
+                let mut group = file.next_row_group()?;
+                for leaf in 0..source.num_columns() {
+                    match codecs.get(leaf).copied().flatten() {
+                        Some(_) => {
+                            let chunk = chunks.get(i, leaf)?;
+                            group.append_column(&chunk.bytes, chunk.close)?;
+                        }
+                        None => group.append_column(from.source(), closed_as_it_is(from, i, leaf)?)?,
+                    }
+                }
+                let written = group.close()?;
+                crate::part::stats::fold(&mut self.stats, &self.options.schema, &written);
+                let rows = source.num_rows().max(0) as u64;
+                self.row_groups.push(rows);
+                chunks.written(i);
+                taken(rows);
             }
-        }
-        let written = group.close()?;
-        crate::part::stats::fold(&mut self.stats, &self.options.schema, &written);
-        self.row_groups.push(source.num_rows().max(0) as u64);
-        Ok(())
+            Ok(())
+        })
     }
 
     /// The library has no LZ4HC: what it made is compressed anew, in memory.
@@ -108,7 +126,7 @@ impl<W: Write + Send> PartEncoder<W> {
             leaf += leaves(field.data_type());
         }
         let recode = |root: usize| codecs.get(root).copied().filter(|c| by_library[root] && matches!(c, Codec::Lz4hc(_)));
-        self.take_row_group(&from, 0, &recode)
+        self.take_row_groups(&from, 0..1, &recode, &mut |_| {})
     }
 }
 

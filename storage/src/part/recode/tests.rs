@@ -59,6 +59,10 @@ fn rows(def: &StreamDef) -> RecordBatch {
     RecordBatch::try_new(def.part_schema(), columns).unwrap()
 }
 
+fn own_codecs() -> HashMap<ColumnId, ColumnCodec> {
+    def().columns.iter().filter_map(|c| Some((c.id, c.codec?))).collect()
+}
+
 struct File {
     store: Arc<dyn ObjectStore>,
     key: Path,
@@ -85,9 +89,7 @@ impl File {
 
     async fn recoded(&self, codec: Codec) -> Self {
         let reader = self.reader().await;
-        let def = def();
-        let own: HashMap<_, _> = def.columns.iter().filter_map(|c| Some((c.id, c.codec?))).collect();
-        let options = WriteOptions { threads: 2, ..WriteOptions::like(&reader, codec, own) };
+        let options = WriteOptions { threads: 2, ..WriteOptions::like(&reader, codec, own_codecs()) };
         Self::write(options, move |e| (0..reader.row_groups()).try_for_each(|g| e.recode_row_group(&reader, g, 1000))).await
     }
 
@@ -200,5 +202,50 @@ async fn a_damaged_page_is_named_and_nothing_is_written() {
     let error = got.map(|_| ()).expect_err("damage must be noticed");
     assert_eq!(error.kind(), crate::ErrorKind::Corrupt, "{error}");
     assert!(error.to_string().contains(file.key.as_ref()), "{error}");
+    assert!(store.head(&to).await.is_err());
+}
+
+#[tokio::test]
+async fn row_groups_side_by_side_are_the_file_that_one_after_the_other_are() {
+    let def = def();
+    let options = WriteOptions { row_group_rows: 5_000, threads: 2, ..WriteOptions::of(&def, Codec::Lz4) };
+    let file = File::write(options, move |e| e.push(&rows(&def))).await;
+    let reader = file.reader().await;
+    let groups = reader.row_groups();
+    assert!(groups > 8, "{groups}");
+    let one_by_one = file.recoded(Codec::Zstd(3)).await;
+    for threads in [1, 2, 7] {
+        let options = WriteOptions { threads, ..WriteOptions::like(&reader, Codec::Zstd(3), own_codecs()) };
+        let reader = reader.clone();
+        let together = File::write(options, move |e| {
+            let mut taken = Vec::new();
+            e.recode_row_groups(&reader, 0..groups, &mut |rows| taken.push(rows))?;
+            assert_eq!(taken.iter().sum::<u64>(), ROWS as u64);
+            assert_eq!(taken.len(), groups);
+            Ok(())
+        });
+        let together = together.await;
+        assert_eq!(together.encoded.checksum, one_by_one.encoded.checksum, "{threads}");
+        assert_eq!(together.encoded.stats, one_by_one.encoded.stats);
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_row_group_stops_those_that_are_ahead_of_it() {
+    let def = def();
+    let options = WriteOptions { row_group_rows: 5_000, threads: 2, ..WriteOptions::of(&def, Codec::Lz4) };
+    let file = File::write(options, move |e| e.push(&rows(&def))).await;
+    let mut bytes = file.store.get(&file.key).await.unwrap().bytes().await.unwrap().to_vec();
+    let (start, length) = file.reader().await.metadata().row_group(3).column(1).byte_range();
+    bytes[start as usize..(start + length) as usize].fill(0xA5);
+    file.store.put(&file.key, bytes.into()).await.unwrap();
+    let reader = file.reader().await;
+    let options = WriteOptions { threads: 2, ..WriteOptions::like(&reader, Codec::Zstd(1), own_codecs()) };
+    let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    let to = Path::from("new.parquet");
+    let groups = reader.row_groups();
+    let got = write_part(&store, &to, options, move |e| e.recode_row_groups(&reader, 0..groups, &mut |_| {})).await;
+    let error = got.map(|_| ()).expect_err("damage must be noticed");
+    assert_eq!(error.kind(), crate::ErrorKind::Corrupt, "{error}");
     assert!(store.head(&to).await.is_err());
 }

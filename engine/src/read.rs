@@ -170,8 +170,10 @@ pub(crate) fn hidden_rows(meta: &PartMeta) -> Option<RowSet> {
     let expired = meta.expired.iter().map(|e| &e.rows);
     let mut hidden = RowSet::default();
     for rows in deleted.chain(expired) {
-        if let RowsAt::Inline(rows) = rows {
-            hidden.0 |= &rows.0;
+        match rows {
+            RowsAt::Inline(rows) => hidden.0 |= &rows.0,
+            RowsAt::All => _ = hidden.0.insert_range(0..meta.rows as u32),
+            RowsAt::Beside { .. } => {}
         }
     }
     (!hidden.is_empty()).then_some(hidden)

@@ -21,6 +21,7 @@ pub mod log;
 pub mod manifest;
 pub mod part;
 pub mod pins;
+pub mod refs;
 pub mod rules;
 pub mod stream_def;
 #[cfg(any(test, feature = "testkit"))]

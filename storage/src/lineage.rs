@@ -57,6 +57,39 @@ impl SnSet {
     pub fn insert(&mut self, range: SnRange) {
         *self = Self::new(self.ranges.iter().copied().chain([range]));
     }
+    /// Every sn above `after`, for ever.
+    pub fn above(after: Sn) -> Self {
+        Self::new([SnRange { after, to: Sn(u64::MAX) }])
+    }
+    pub fn one(sn: Sn) -> Self {
+        Self::new([SnRange { after: Sn(sn.0.saturating_sub(1)), to: sn }])
+    }
+    /// The sns that are in both.
+    pub fn intersection(&self, other: &Self) -> Self {
+        let both = |a: &SnRange| {
+            let a = *a;
+            let from = other.ranges.partition_point(|b| b.to <= a.after);
+            let touched = other.ranges[from..].iter().take_while(move |b| b.after < a.to);
+            touched.map(move |b| SnRange { after: a.after.max(b.after), to: a.to.min(b.to) })
+        };
+        Self { ranges: self.ranges.iter().flat_map(both).collect() }
+    }
+    pub fn union(&self, other: &Self) -> Self {
+        Self::new(self.ranges.iter().chain(&other.ranges).copied())
+    }
+    /// Only the sns up to `to`.
+    pub fn clipped(&self, to: Sn) -> Self {
+        self.intersection(&Self::new([SnRange { after: Sn(0), to }]))
+    }
+    /// Whether any sn of `range` is in the set.
+    pub fn touches(&self, range: SnRange) -> bool {
+        let i = self.ranges.partition_point(|r| r.to <= range.after);
+        !range.is_empty() && self.ranges.get(i).is_some_and(|r| r.after < range.to)
+    }
+    /// The greatest sn of the set.
+    pub fn last(&self) -> Option<Sn> {
+        self.ranges.last().map(|r| r.to)
+    }
     /// Without the sns of `range`.
     pub fn remove(&mut self, range: SnRange) {
         let split =
@@ -78,6 +111,26 @@ impl Lineage {
     /// A branch that sees all that it ever wrote: main of a new stream.
     pub fn whole(branch: BranchId) -> Self {
         Self { from: Sn(0), sees: vec![(branch, SnSet::new([SnRange { after: Sn(0), to: Sn(u64::MAX) }]))] }
+    }
+    /// What `branch` sees from its record `at` on, where that record says what stays visible below it.
+    pub fn edited(branch: BranchId, at: Sn, base: &[(BranchId, SnSet)]) -> Self {
+        let mut sees: Vec<(BranchId, SnSet)> = base.iter().map(|(b, set)| (*b, set.clipped(at))).filter(|(_, s)| !s.is_empty()).collect();
+        match sees.iter_mut().find(|(b, _)| *b == branch) {
+            Some((_, own)) => own.insert(SnRange { after: at, to: Sn(u64::MAX) }),
+            None => sees.push((branch, SnSet::above(at))),
+        }
+        sees.sort_by_key(|(b, _)| *b);
+        Self { from: at, sees }
+    }
+    /// Of a new branch: what `parent` saw at `fork`, and all that will be written to it.
+    pub fn forked(parent: &Self, fork: Sn, branch: BranchId) -> Self {
+        let mut sees = parent.clipped(fork);
+        sees.push((branch, SnSet::above(Sn(0))));
+        Self { from: Sn(0), sees }
+    }
+    /// What it sees of each branch up to `to`.
+    pub fn clipped(&self, to: Sn) -> Vec<(BranchId, SnSet)> {
+        self.sees.iter().map(|(b, set)| (*b, set.clipped(to))).filter(|(_, set)| !set.is_empty()).collect()
     }
     /// Whether a record with `sn`, written to `branch`, is seen at a cut at `at`.
     pub fn sees(&self, branch: BranchId, sn: Sn, at: Sn) -> bool {

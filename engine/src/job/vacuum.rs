@@ -83,8 +83,10 @@ async fn delete_removed(core: &Core, failed: &mut Option<Error>) -> Result<usize
         return Ok(0);
     }
     let mut gone = Vec::new();
+    let sets = core.disks.disk(DiskId::DEFAULT)?.store.clone();
     for disk in core.disks.all().iter().filter(|d| d.away().is_none()) {
-        let on_disk = sweep::delete_removed(&core.disks.database, &manifest, disk.id, &disk.store, |key| is_held(core, key), &mut gone);
+        let (place, held) = ((disk.id, &disk.store), |key: &PinKey| is_held(core, key));
+        let on_disk = sweep::delete_removed(&core.disks.database, &manifest, place, &sets, held, &mut gone);
         if let Err(e) = on_disk.await {
             failed.get_or_insert(e);
         }

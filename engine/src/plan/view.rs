@@ -246,10 +246,5 @@ pub fn worth_at(facts: &RuleFacts, alive: u64) -> Timestamp {
 
 /// Rows that an earlier removal took from main while the file still holds them.
 pub fn expired_rows(meta: &PartMeta) -> u64 {
-    use ebb_storage::part::meta::RowsAt;
-    let count = |rows: &RowsAt| match rows {
-        RowsAt::Inline(set) => set.len(),
-        RowsAt::Beside { count, .. } => *count,
-    };
-    meta.expired.iter().map(|e| count(&e.rows)).sum()
+    meta.expired.iter().map(|e| e.rows.count(meta.rows)).sum()
 }

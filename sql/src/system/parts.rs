@@ -4,12 +4,7 @@ use super::sheet::{self, Cell, Column, Type::*};
 use crate::{Result, database::Shared, provider::Cut};
 use arrow::{array::RecordBatch, datatypes::SchemaRef};
 use ebb_engine::{ErrorKind, Explained, StreamView};
-use ebb_storage::{
-    Timestamp,
-    ids::BranchId,
-    manifest::state::StreamState,
-    part::{PartMeta, meta::RowsAt},
-};
+use ebb_storage::{Timestamp, ids::BranchId, manifest::state::StreamState, part::PartMeta};
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
@@ -109,13 +104,6 @@ fn most_urgent(lines: Vec<Explained>) -> HashMap<String, Explained> {
     next
 }
 
-fn count(rows: &RowsAt) -> u64 {
-    match rows {
-        RowsAt::Inline(rows) => rows.len(),
-        RowsAt::Beside { count, .. } => *count,
-    }
-}
-
 /// What the stream's present rules know of the part: rows concerned (of several rules the most), first, last, never.
 fn due(state: Option<&StreamState>, meta: &PartMeta) -> [Cell; 4] {
     let rules = state.map(|s| s.def.rules()).unwrap_or_default();
@@ -147,8 +135,8 @@ fn row(
         meta.partition.as_ref().into(),
         removed_at.is_none().into(),
         meta.rows.into(),
-        main.map(|d| count(&d.rows)).sum::<u64>().into(),
-        meta.expired.iter().map(|e| count(&e.rows)).sum::<u64>().into(),
+        main.map(|d| d.rows.count(p.rows)).sum::<u64>().into(),
+        meta.expired.iter().map(|e| e.rows.count(p.rows)).sum::<u64>().into(),
         meta.placement.bytes.into(),
         meta.uncompressed_bytes.into(),
         place.disk.as_ref().into(),

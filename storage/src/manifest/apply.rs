@@ -3,13 +3,14 @@
 use crate::{
     Error, Result,
     disk::{DiskDef, StoragePolicy},
-    ids::{DiskId, Generation, PartId, StreamId},
-    lineage::SnRange,
+    ids::{DiskId, Generation, PartId, Sn, StreamId},
+    lineage::{Lineage, SnRange},
     manifest::{
         edit::{Commit, Edit, RecordInfo},
         state::{Grave, Manifest, RECORD_LINES_MAX, StreamState},
     },
     part::PartMeta,
+    refs::Ref,
     stream_def::StreamDef,
     verb::Verb,
 };
@@ -62,6 +63,18 @@ impl Manifest {
                 s.lineages.insert_mut(*branch, Arc::new(all));
                 Ok(())
             })?,
+            Edit::SetRef { stream, r, lineage } => self.with_stream(*stream, |s| s.set_ref(r, lineage.as_ref()))?,
+            Edit::DropRef { stream, name } => self.with_stream(*stream, |s| s.drop_ref(name))?,
+            Edit::Forget { stream, sns } => self.with_stream(*stream, |s| {
+                s.forget(sns);
+                Ok(())
+            })?,
+            Edit::SetReader(reader) => self.readers.insert_mut(reader.name.clone(), Arc::new(reader.as_ref().clone())),
+            Edit::DropReader { name } => {
+                if !self.readers.remove_mut(name) {
+                    return Err(Error::not_found(format!("reader '{name}' does not exist")));
+                }
+            }
             Edit::AddPart(part) => self.add_part(part)?,
             Edit::RemovePart { stream, part, .. } => {
                 let removed = self.take_part(*stream, *part)?;
@@ -163,6 +176,8 @@ impl Manifest {
         }
         self.names.remove_mut(&(state.def.database.clone(), state.def.name.clone()));
         self.streams.remove_mut(&id);
+        let readers: Vec<String> = self.readers.values().filter(|r| r.stream == id).map(|r| r.name.clone()).collect();
+        readers.iter().for_each(|name| _ = self.readers.remove_mut(name));
         Ok(())
     }
 
@@ -281,10 +296,41 @@ impl StreamState {
         self.applied_sn = sn;
         for record in records {
             self.record_time = self.record_time.max(record.time);
+            self.heads.insert_mut(record.branch, record.sn);
             self.records.insert_mut(record.sn, Arc::new(record.clone()));
         }
         while self.records.size() > RECORD_LINES_MAX && self.coalesce() {}
         Ok(())
+    }
+
+    fn set_ref(&mut self, r: &Ref, lineage: Option<&Lineage>) -> Result<()> {
+        if let Some(lineage) = lineage {
+            if r.cut.branch < self.next_branch {
+                return Err(Error::conflict(format!("branch {} of {} exists already (I2)", r.cut.branch, self.def.full_name())));
+            }
+            self.next_branch = r.cut.branch.next();
+            self.lineages.insert_mut(r.cut.branch, Arc::new(vec![lineage.clone()]));
+        }
+        self.refs_version += 1;
+        self.refs.insert_mut(r.name.clone(), Arc::new(r.clone()));
+        Ok(())
+    }
+
+    fn drop_ref(&mut self, name: &str) -> Result<()> {
+        if !self.refs.remove_mut(name) {
+            return Err(Error::not_found(format!("{} has no tag or branch '{name}'", self.def.full_name())));
+        }
+        self.refs_version += 1;
+        Ok(())
+    }
+
+    fn forget(&mut self, sns: &[SnRange]) {
+        for range in sns {
+            self.readable.remove(*range);
+        }
+        let gone = |r: &RecordInfo| !self.readable.touches(SnRange { after: Sn(r.sn.0.saturating_sub(r.count)), to: r.sn });
+        let lines: Vec<Sn> = self.records.values().filter(|r| gone(r)).map(|r| r.sn).collect();
+        lines.iter().for_each(|sn| _ = self.records.remove_mut(sn));
     }
 
     /// Sums up the two oldest neighbouring lines that are appends of one branch; false where there are none near the start.
@@ -304,7 +350,7 @@ impl StreamState {
 /// One line for two neighbouring appends.
 pub fn coalesced(a: &RecordInfo, b: &RecordInfo) -> Option<RecordInfo> {
     let append = |r: &RecordInfo| matches!(r.verb, Verb::Insert | Verb::InsertStaged);
-    (append(a) && append(b) && a.branch == b.branch).then(|| RecordInfo {
+    (append(a) && append(b) && a.branch == b.branch && b.parent == a.sn).then(|| RecordInfo {
         count: a.count + b.count,
         parent: a.parent,
         rows_added: a.rows_added + b.rows_added,

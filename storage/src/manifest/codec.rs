@@ -8,8 +8,8 @@
 use crate::{Error, Result};
 use serde::{Serialize, de::DeserializeOwned};
 
-/// 2 knows disks and storage policies; objects of version 1 are read as they are.
-pub const VERSION: u16 = 2;
+/// 2 knows disks and storage policies, 3 refs and readers; objects of older versions are read as they are.
+pub const VERSION: u16 = 3;
 const MAGIC: &[u8; 4] = b"EBBM";
 const HEADER: usize = 24;
 /// Bodies above this are compressed.

@@ -226,6 +226,9 @@ fn only_removes(edit: &Edit) -> bool {
             | Edit::Apply { .. }
             | Edit::LogApplied { .. }
             | Edit::SetLineage { .. }
+            | Edit::DropRef { .. }
+            | Edit::Forget { .. }
+            | Edit::DropReader { .. }
             | Edit::TakeEpoch(_)
     )
 }
@@ -259,6 +262,10 @@ fn check(m: &Manifest, expect: &Expect) -> Result<()> {
         Expect::Applied { stream: id, sn } => {
             let s = stream(*id)?;
             hold(s.applied_sn == *sn, &|| format!("{} was flushed meanwhile", s.def.full_name()))
+        }
+        Expect::Refs { stream: id, version } => {
+            let s = stream(*id)?;
+            hold(s.refs_version == *version, &|| format!("tags or branches of {} changed meanwhile", s.def.full_name()))
         }
         Expect::NoStreamNamed { database, name } => {
             hold(m.stream_named(database, name).is_none(), &|| format!("stream {database}.{name} exists already"))

@@ -4,8 +4,9 @@ use crate::{
     clock::Timestamp,
     disk::{DiskDef, StoragePolicy},
     ids::{BranchId, ColumnId, CommitNo, DiskId, Epoch, Fingerprint, Generation, Lsn, PartId, SchemaVersion, Sn, StreamId},
-    lineage::Lineage,
+    lineage::{Lineage, SnRange},
     part::meta::{ExpiredRows, PartMeta, Placement, RuleFacts},
+    refs::{Reader, Ref},
     stream_def::{SettingValue, StreamDef},
     verb::Verb,
 };
@@ -54,6 +55,26 @@ pub enum Edit {
         stream: StreamId,
         branch: BranchId,
         lineage: Lineage,
+    },
+    /// A new ref, or a known one changed; a new branch with what it sees.
+    SetRef {
+        stream: StreamId,
+        r: Box<Ref>,
+        lineage: Option<Lineage>,
+    },
+    /// The ref, and what only it held: its records that no other ref and not main's history has.
+    DropRef {
+        stream: StreamId,
+        name: String,
+    },
+    /// These sns can no longer be read or named.
+    Forget {
+        stream: StreamId,
+        sns: Vec<SnRange>,
+    },
+    SetReader(Box<Reader>),
+    DropReader {
+        name: String,
     },
     AddPart(Box<PartMeta>),
     /// The part is no longer listed; vacuum deletes its object once nothing pins it.
@@ -191,6 +212,11 @@ pub enum Expect {
     Applied {
         stream: StreamId,
         sn: Sn,
+    },
+    /// No ref came, went or changed.
+    Refs {
+        stream: StreamId,
+        version: u64,
     },
     NoStreamNamed {
         database: String,

@@ -12,6 +12,7 @@ use crate::{
         state::{Grave, Manifest, PartitionState, StreamState},
     },
     part::PartMeta,
+    refs::{Reader, Ref},
     stream_def::{SettingValue, StreamDef},
 };
 use rpds::RedBlackTreeMapSync;
@@ -38,6 +39,9 @@ pub struct Image {
     next_disk: DiskId,
     #[serde(default)]
     policies: Vec<Arc<StoragePolicy>>,
+    /// From format version 3 on.
+    #[serde(default)]
+    readers: Vec<Arc<Reader>>,
     part_log: LogRows<PartLogRow>,
     lifecycle_log: LogRows<LifecycleLogRow>,
 }
@@ -57,6 +61,19 @@ struct StreamImage {
     lineages: Vec<(BranchId, Arc<Vec<Lineage>>)>,
     readable: Readable,
     records: Vec<Arc<RecordInfo>>,
+    /// From format version 3 on.
+    #[serde(default)]
+    heads: Vec<(BranchId, Sn)>,
+    #[serde(default)]
+    refs: Vec<Arc<Ref>>,
+    #[serde(default)]
+    refs_version: u64,
+    #[serde(default = "first_branch")]
+    next_branch: BranchId,
+}
+
+fn first_branch() -> BranchId {
+    BranchId::MAIN.next()
 }
 
 impl Image {
@@ -75,6 +92,7 @@ impl Image {
             disks: m.disks.values().cloned().collect(),
             next_disk: m.next_disk,
             policies: m.policies.values().cloned().collect(),
+            readers: m.readers.values().cloned().collect(),
             part_log: m.part_log.clone(),
             lifecycle_log: m.lifecycle_log.clone(),
         }
@@ -105,6 +123,7 @@ impl Image {
         m.disks = self.disks.into_iter().map(|d| (d.id, d)).collect();
         m.next_disk = self.next_disk;
         m.policies = self.policies.into_iter().map(|p| (p.name.clone(), p)).collect();
+        m.readers = self.readers.into_iter().map(|r| (r.name.clone(), r)).collect();
         m.part_log = self.part_log;
         m.lifecycle_log = self.lifecycle_log;
         Ok(m)
@@ -124,6 +143,10 @@ impl StreamImage {
             lineages: s.lineages.iter().map(|(b, l)| (*b, l.clone())).collect(),
             readable: s.readable.clone(),
             records: s.records.values().cloned().collect(),
+            heads: s.heads.iter().map(|(b, sn)| (*b, *sn)).collect(),
+            refs: s.refs.values().cloned().collect(),
+            refs_version: s.refs_version,
+            next_branch: s.next_branch,
         }
     }
 
@@ -137,7 +160,16 @@ impl StreamImage {
                 state.timers.insert(timer, at);
             }
         }
+        // Before there were branches, every record was main's.
+        let heads = match self.heads.is_empty() && self.applied_sn > Sn(0) {
+            true => vec![(BranchId::MAIN, self.applied_sn)],
+            false => self.heads,
+        };
         StreamState {
+            heads: heads.into_iter().collect(),
+            refs: self.refs.into_iter().map(|r| (r.name.clone(), r)).collect(),
+            refs_version: self.refs_version,
+            next_branch: self.next_branch,
             def: self.def,
             schemas: self.schemas.into_iter().map(|d| (d.schema_version, d)).collect(),
             applied_sn: self.applied_sn,

@@ -10,6 +10,7 @@ use crate::{
         log_rows::LogRows,
     },
     part::{PartMeta, meta::Origin},
+    refs::{Reader, Ref, RefKind},
     stream_def::{SYSTEM_DATABASE, SettingValue, StreamDef},
 };
 use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
@@ -40,6 +41,8 @@ pub struct Manifest {
     pub next_disk: DiskId,
     /// Those that people made; see [`Manifest::policy`].
     pub policies: RedBlackTreeMapSync<String, Arc<StoragePolicy>>,
+    /// By name, which is one's own in the whole database.
+    pub readers: RedBlackTreeMapSync<String, Arc<Reader>>,
     /// Those that are not in their internal streams yet.
     pub part_log: LogRows<PartLogRow>,
     pub lifecycle_log: LogRows<LifecycleLogRow>,
@@ -68,6 +71,13 @@ pub struct StreamState {
     pub lineages: RedBlackTreeMapSync<BranchId, Arc<Vec<Lineage>>>,
     pub readable: Readable,
     pub records: RedBlackTreeMapSync<Sn, Arc<RecordInfo>>,
+    /// The newest record of each branch; see [`StreamState::head_of`].
+    pub heads: RedBlackTreeMapSync<BranchId, Sn>,
+    pub refs: RedBlackTreeMapSync<String, Arc<Ref>>,
+    /// Grows with every change of a ref: removals stand on it (I13).
+    pub refs_version: u64,
+    /// Ids of branches are never reused (I2).
+    pub next_branch: BranchId,
 }
 
 /// What is known of a partition that has parts; it goes with its last part.
@@ -104,6 +114,7 @@ impl Manifest {
             disks: RedBlackTreeMapSync::new_sync(),
             next_disk: DiskId(1),
             policies: RedBlackTreeMapSync::new_sync(),
+            readers: RedBlackTreeMapSync::new_sync(),
             part_log: LogRows::default(),
             lifecycle_log: LogRows::default(),
         }
@@ -180,6 +191,10 @@ impl StreamState {
             lineages: RedBlackTreeMapSync::new_sync().insert(BranchId::MAIN, Arc::new(vec![Lineage::whole(BranchId::MAIN)])),
             readable: Readable::default(),
             records: RedBlackTreeMapSync::new_sync(),
+            heads: RedBlackTreeMapSync::new_sync(),
+            refs: RedBlackTreeMapSync::new_sync(),
+            refs_version: 0,
+            next_branch: BranchId::MAIN.next(),
             def,
         }
     }
@@ -194,6 +209,17 @@ impl StreamState {
         let all = self.lineages.get(&branch)?;
         let after = all.partition_point(|l| l.from <= at);
         all.get(after.checked_sub(1)?)
+    }
+
+    /// The newest record of a branch; of one without records the record that it was cut at, 0 for main.
+    pub fn head_of(&self, branch: BranchId) -> Sn {
+        let fork = || self.branch(branch).map(|r| r.fork).unwrap_or_default();
+        self.heads.get(&branch).copied().unwrap_or_else(fork)
+    }
+
+    /// The ref of a branch; main has none.
+    pub fn branch(&self, id: BranchId) -> Option<&Arc<Ref>> {
+        self.refs.values().find(|r| r.kind == RefKind::Branch && r.cut.branch == id)
     }
 
     /// What main's head sees.

@@ -26,10 +26,10 @@ pub fn part(database: &DatabaseId, stream: StreamId, part: PartId, generation: G
     Path::from(format!("{database}/parts/{stream}/{part:020}.{generation}.parquet"))
 }
 
-/// The object of a row set that is too large for the manifest.
+/// The object of a row set that is too large for the manifest, on the data directory's disk.
 pub fn beside(database: &DatabaseId, stream: StreamId, part: PartId, name: BesideName) -> Path {
     match name {
-        BesideName::Deletion(lsn) => Path::from(format!("{database}/parts/{stream}/{part:020}.{lsn}.del")),
-        BesideName::Expired(job) => Path::from(format!("{database}/parts/{stream}/{part:020}.{job}.exp")),
+        BesideName::Deletion(n) => Path::from(format!("{database}/parts/{stream}/{part:020}.{n}.del")),
+        BesideName::Expired(n) => Path::from(format!("{database}/parts/{stream}/{part:020}.{n}.exp")),
     }
 }

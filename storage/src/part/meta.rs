@@ -5,7 +5,7 @@
 use crate::{
     clock::Timestamp,
     codec::Codec,
-    ids::{BranchId, ColumnId, CommitNo, DiskId, Fingerprint, Generation, Lsn, PartId, SchemaVersion, Sn, StreamId},
+    ids::{BranchId, ColumnId, CommitNo, DiskId, Fingerprint, Generation, PartId, SchemaVersion, Sn, StreamId},
     lineage::SnRange,
     part::{row_set::RowSet, stats::ColumnStats},
 };
@@ -104,18 +104,32 @@ pub struct ExpiredRows {
 /// A row set, in the manifest while small, else in an object beside the part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum RowsAt {
+    /// Every row of the file.
+    All,
     Inline(RowSet),
-    /// `<part id>.<lsn>.del` or `<part id>.<job id>.exp`, with how many rows it names.
+    /// `<part id>.<number>.del` or `.exp` on the data directory's disk, wherever the part lies, with how many rows it names.
     Beside {
         suffix: BesideName,
         count: u64,
     },
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// The numbers are minted like those of parts: none is used twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum BesideName {
-    Deletion(Lsn),
-    Expired(crate::ids::JobId),
+    Deletion(PartId),
+    Expired(PartId),
+}
+
+impl RowsAt {
+    /// How many rows of a part with `rows` rows it names.
+    pub fn count(&self, rows: u64) -> u64 {
+        match self {
+            Self::All => rows,
+            Self::Inline(set) => set.len(),
+            Self::Beside { count, .. } => *count,
+        }
+    }
 }
 
 impl PartMeta {

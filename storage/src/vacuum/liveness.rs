@@ -17,32 +17,36 @@ pub fn deletable(m: &Manifest, held: impl Fn(&PinKey) -> bool) -> Vec<(PinKey, A
     m.graveyard.iter().filter(|(key, _)| !held(key)).map(|(key, grave)| (*key, grave.clone())).collect()
 }
 
-/// The objects of a removed part: its file and, once no generation of it is listed, what lies beside it.
-pub fn objects_of(database: &DatabaseId, m: &Manifest, part: &PartMeta) -> Vec<Path> {
-    let mut paths = vec![key::part(database, part.stream, part.id, part.placement.generation)];
+/// The object of a removed part.
+pub fn object_of(database: &DatabaseId, part: &PartMeta) -> Path {
+    key::part(database, part.stream, part.id, part.placement.generation)
+}
+
+/// Row sets of a removed part, all on the data directory's disk; none while a generation of it is listed.
+pub fn sets_of(database: &DatabaseId, m: &Manifest, part: &PartMeta) -> Vec<Path> {
     let listed = m.stream(part.stream).is_some_and(|s| s.parts.contains_key(&part.id));
-    if !listed {
-        paths.extend(beside(database, part));
-    }
-    paths
+    if listed { Vec::new() } else { beside(database, part).collect() }
 }
 
 fn beside<'a>(database: &'a DatabaseId, part: &'a PartMeta) -> impl Iterator<Item = Path> + 'a {
     let sets = part.deletions.iter().map(|d| &d.rows).chain(part.expired.iter().map(|e| &e.rows));
     sets.filter_map(move |rows| match rows {
         RowsAt::Beside { suffix, .. } => Some(key::beside(database, part.stream, part.id, *suffix)),
-        RowsAt::Inline(_) => None,
+        RowsAt::Inline(_) | RowsAt::All => None,
     })
 }
 
 /// Every object of `disk` that the manifest names, listed or removed.
 pub fn named(database: &DatabaseId, m: &Manifest, disk: DiskId) -> HashSet<Path> {
     let listed = m.streams().flat_map(|s| s.parts.values()).map(Arc::as_ref);
-    let parts = listed.chain(m.graveyard.values().map(|g| &g.part)).filter(|p| p.placement.disk == disk);
     let mut paths = HashSet::new();
-    for part in parts {
-        paths.insert(key::part(database, part.stream, part.id, part.placement.generation));
-        paths.extend(beside(database, part));
+    for part in listed.chain(m.graveyard.values().map(|g| &g.part)) {
+        if part.placement.disk == disk {
+            paths.insert(object_of(database, part));
+        }
+        if disk == DiskId::DEFAULT {
+            paths.extend(beside(database, part));
+        }
     }
     paths
 }

@@ -19,13 +19,13 @@ pub struct Orphan {
     pub bytes: u64,
 }
 
-/// Deletes the objects of removed parts on `disk` that `held` does not protect; what was deleted joins `gone`, for the commit that
-/// forgets them, also where another could not be.
+/// Deletes the objects of removed parts on `disk` that `held` does not protect, and their row sets, which lie in `sets`; what was deleted
+/// joins `gone`, for the commit that forgets them, also where another could not be.
 pub async fn delete_removed(
     database: &DatabaseId,
     m: &Manifest,
-    disk: DiskId,
-    store: &Arc<dyn ObjectStore>,
+    (disk, store): (DiskId, &Arc<dyn ObjectStore>),
+    sets: &Arc<dyn ObjectStore>,
     held: impl Fn(&PinKey) -> bool,
     gone: &mut Vec<PinKey>,
 ) -> Result<()> {
@@ -33,9 +33,10 @@ pub async fn delete_removed(
         if grave.part.placement.disk != disk {
             continue;
         }
-        for path in liveness::objects_of(database, m, &grave.part) {
-            delete(store, &path).await?;
+        for path in liveness::sets_of(database, m, &grave.part) {
+            delete(sets, &path).await?;
         }
+        delete(store, &liveness::object_of(database, &grave.part)).await?;
         gone.push(key);
     }
     Ok(())

@@ -335,15 +335,15 @@ fn the_envelope_notices_every_changed_byte_and_refuses_newer_versions() {
         assert!(codec::decode::<Commit>(Kind::Commit, "x", &bytes[..len]).is_err());
     }
     let mut newer = bytes;
-    newer[4] = 3;
+    newer[4] = codec::VERSION as u8 + 1;
     let error = codec::decode::<Commit>(Kind::Commit, "x", &newer).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert!(error.message().contains("newer one"), "{error}");
 }
 
 #[test]
-fn what_is_written_is_of_version_2() {
-    let written: &[u8] = b"EBBM\x02\0\x01\0";
+fn what_is_written_is_of_version_3() {
+    let written: &[u8] = b"EBBM\x03\0\x01\0";
     let commit = Commit { no: CommitNo(1), epoch: Epoch(1), nonce: "0".into(), time: Timestamp(0), edits: vec![Edit::TakeEpoch(Epoch(1))] };
     let bytes = codec::encode(Kind::Commit, &commit).unwrap();
     assert_eq!(&bytes[..8], written);

@@ -16,8 +16,9 @@ use crate::{
 use ebb_storage::{
     Error, Result, Timestamp,
     disk::DataDir,
-    ids::{DiskId, Epoch, PartId, Sn, StreamId},
+    ids::{DiskId, Epoch, Generation, PartId, Sn, StreamId},
     manifest::{Committer, Manifest, StreamState},
+    part::PartMeta,
     stream_def::StreamDef,
     vacuum::InFlight,
 };
@@ -54,6 +55,8 @@ pub struct Core {
     /// Of each tail: looked at up to this sn, and when the first row comes due.
     pub tail_due: Mutex<HashMap<StreamId, (Sn, Timestamp)>>,
     pub part_counter: AtomicU32,
+    /// The newest generation that a part was given by this opening, whether it became the part's or not.
+    pub generations: Mutex<HashMap<(StreamId, PartId), Generation>>,
     /// Objects of parts that were given up before anything named them.
     pub abandoned: Mutex<Vec<Abandoned>>,
     pub last_error: Mutex<Option<Error>>,
@@ -81,6 +84,21 @@ impl Core {
         let n = self.part_counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_add(1));
         let n = n.map_err(|_| Error::internal("this opening has used up its part ids: open the database again"))?;
         Ok(PartId::new(self.epoch(), n))
+    }
+
+    /// A generation that no object of the part had or will have (I2): what an attempt left behind is deleted later, by its key.
+    pub fn next_generation(&self, part: &PartMeta) -> Generation {
+        let mut generations = self.generations.lock();
+        let newest = generations.entry((part.stream, part.id)).or_insert(part.placement.generation);
+        *newest = (*newest).max(part.placement.generation).next();
+        *newest
+    }
+
+    /// Lets go of the generations of parts that are gone.
+    pub fn forget_generations(&self) {
+        let live = self.live.read();
+        let is_there = |stream: &StreamId, part: &PartId| live.manifest.stream(*stream).is_some_and(|s| s.parts.contains_key(part));
+        self.generations.lock().retain(|(stream, part), _| is_there(stream, part));
     }
 
     /// # Errors

@@ -131,6 +131,7 @@ impl Engine {
             stops: Mutex::default(),
             volume_stops: Mutex::default(),
             tail_due: Mutex::default(),
+            generations: Mutex::default(),
             abandoned: Mutex::default(),
             last_error: Mutex::default(),
             dropped: Mutex::default(),

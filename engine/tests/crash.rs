@@ -6,15 +6,11 @@
 mod support;
 
 use ebb_engine::{Engine, Result};
-use ebb_storage::{
-    ids::StreamId,
-    testkit::{
-        crash_store::{CrashDisk, Unsynced},
-        power::Cut,
-    },
+use ebb_storage::{ids::StreamId, testkit::crash_store::CrashDisk};
+use support::{
+    power::{Loss, cut_everywhere, steps, whole},
+    *,
 };
-use futures::TryStreamExt;
-use support::*;
 
 const STEPS: usize = 10;
 const DROP_STEPS: usize = 8;
@@ -59,17 +55,7 @@ fn state(after: usize) -> Vec<i64> {
     }
 }
 
-/// Does the steps until one fails; how many were acknowledged.
-async fn work(e: &Engine, s: &mut StreamId) -> usize {
-    for n in 0..STEPS {
-        if step(e, s, n).await.is_err() {
-            return n;
-        }
-    }
-    STEPS
-}
-
-async fn verify(machine: &CrashDisk, e: &Engine, acknowledged: usize, at: &str) {
+async fn verify(machine: &CrashDisk, e: &Engine, acknowledged: usize, at: Loss) {
     let s = e.read().streams().next().map(|s| s.def.id);
     let Some(s) = s else {
         assert_eq!(acknowledged, 0, "{at}: the stream is gone");
@@ -85,40 +71,22 @@ async fn verify(machine: &CrashDisk, e: &Engine, acknowledged: usize, at: &str) 
     let next = e.insert(s, vec![rows(&[("z", START.0, 99)])], v1()).await.unwrap();
     let sns = read(e, s).await;
     assert_eq!(sns.iter().filter(|(_, sn)| *sn == next.sn.0 as i64).count(), 1, "{at}: the sn is new");
-    let listed: Vec<_> = machine.store("data").list(None).try_collect().await.unwrap();
-    let named: usize = e.manifest().streams().map(|s| s.parts.size()).sum();
-    assert_eq!(listed.len(), named, "{at}: what is stored is what the manifest names");
-    assert_eq!(ebb_storage::manifest::invariants::violations(&e.manifest()), Vec::<String>::new(), "{at}");
+    whole(machine, &["data"], e, at).await;
 }
 
 /// proves T14, F7, F9, F10, F12, F16; I9, I11
 #[tokio::test]
 async fn power_goes_at_every_changing_call() {
-    let machine = CrashDisk::default();
-    let e = open_on(&machine, START).await.unwrap();
-    assert_eq!(work(&e, &mut StreamId::default()).await, STEPS);
-    drop(e);
-    let calls = machine.power.calls();
-    assert!(calls > 20, "{calls}");
-    for k in 1..=calls {
-        for cut in [Cut::NotApplied, Cut::AppliedNotAcknowledged] {
-            let unsynced = [Unsynced::Lost, Unsynced::Torn, Unsynced::Kept][k as usize % 3];
-            let machine = CrashDisk::default();
-            machine.power.cut_at(k, cut);
-            let mut acknowledged = 0;
-            if let Ok(e) = open_on(&machine, START).await {
-                acknowledged = work(&e, &mut StreamId::default()).await;
-            }
-            // Power goes again while opening, and then no more.
-            let again = machine.reopen(unsynced);
-            again.power.cut_at(1 + k % 4, cut);
-            let _ = open_on(&again, START).await;
-            let last = again.reopen(unsynced);
-            let at = format!("call {k}, {cut:?}, {unsynced:?}");
-            let e = open_on(&last, START).await.unwrap_or_else(|e| panic!("{at}: {e}"));
-            verify(&last, &e, acknowledged, &at).await;
+    let scenario = async |machine: &CrashDisk| match open_on(machine, START).await {
+        Ok(e) => {
+            let mut s = StreamId::default();
+            steps(STEPS, async |n| step(&e, &mut s, n).await).await
         }
-    }
+        Err(_) => 0,
+    };
+    let open = async |machine: &CrashDisk, _: &usize| open_on(machine, START).await;
+    let done = cut_everywhere(scenario, open, async |machine, e, done, loss| verify(machine, &e, done, loss).await).await;
+    assert_eq!(done, STEPS);
 }
 
 /// Two streams; one of them is dropped with rows in parts and in the tail, and made again.
@@ -154,51 +122,30 @@ fn after_drop_step(n: usize) -> (Option<Vec<i64>>, Option<Vec<i64>>) {
     }
 }
 
-async fn until_the_end(e: &Engine) -> usize {
-    for n in 0..DROP_STEPS {
-        if drop_step(e, n).await.is_err() {
-            return n;
-        }
-    }
-    DROP_STEPS
-}
-
 /// proves D1, D2: a transaction is in both streams or in none, a dropped stream is there with all its rows or not at all.
 #[tokio::test]
 async fn power_goes_at_every_call_while_streams_are_dropped_and_made_again() {
-    let machine = CrashDisk::default();
-    let e = open_on(&machine, START).await.unwrap();
-    assert_eq!(until_the_end(&e).await, DROP_STEPS);
-    drop(e);
-    for k in 1..=machine.power.calls() {
-        for cut in [Cut::NotApplied, Cut::AppliedNotAcknowledged] {
-            let unsynced = [Unsynced::Lost, Unsynced::Torn, Unsynced::Kept][k as usize % 3];
-            let machine = CrashDisk::default();
-            machine.power.cut_at(k, cut);
-            let mut done = 0;
-            if let Ok(e) = open_on(&machine, START).await {
-                done = until_the_end(&e).await;
-            }
-            let last = machine.reopen(unsynced);
-            let at = format!("call {k}, {cut:?}, {unsynced:?}, {done} done");
-            let e = open_on(&last, START).await.unwrap_or_else(|e| panic!("{at}: {e}"));
-            let mut found = Vec::new();
-            for name in ["gone", "kept"] {
-                let id = e.read().stream_named("default", name).map(|s| s.def.id);
-                found.push(match id {
-                    Some(id) => Some(values(&e, id).await),
-                    None => None,
-                });
-            }
-            let found = (found[0].clone(), found[1].clone());
-            let before = if done == 0 { (None, None) } else { after_drop_step(done - 1) };
-            assert!([before, after_drop_step(done.min(DROP_STEPS - 1))].contains(&found), "{at}: there is {found:?}");
-            e.settle(None).await.unwrap();
-            let listed: Vec<_> = last.store("data").list(None).try_collect().await.unwrap();
-            let named: usize = e.manifest().streams().map(|s| s.parts.size()).sum();
-            assert_eq!(listed.len(), named, "{at}: what is stored is what the manifest names");
+    let scenario = async |machine: &CrashDisk| match open_on(machine, START).await {
+        Ok(e) => steps(DROP_STEPS, async |n| drop_step(&e, n).await).await,
+        Err(_) => 0,
+    };
+    let open = async |machine: &CrashDisk, _: &usize| open_on(machine, START).await;
+    let look = async |machine: &CrashDisk, e: std::sync::Arc<Engine>, done: usize, at: Loss| {
+        let mut found = Vec::new();
+        for name in ["gone", "kept"] {
+            let id = e.read().stream_named("default", name).map(|s| s.def.id);
+            found.push(match id {
+                Some(id) => Some(values(&e, id).await),
+                None => None,
+            });
         }
-    }
+        let found = (found[0].clone(), found[1].clone());
+        let before = if done == 0 { (None, None) } else { after_drop_step(done - 1) };
+        assert!([before, after_drop_step(done.min(DROP_STEPS - 1))].contains(&found), "{at}: after {done} steps there is {found:?}");
+        e.settle(None).await.unwrap();
+        whole(machine, &["data"], &e, at).await;
+    };
+    assert_eq!(cut_everywhere(scenario, open, look).await, DROP_STEPS);
 }
 
 const PARTITION_STEPS: usize = 8;
@@ -236,43 +183,24 @@ fn after_partition_step(n: usize) -> Vec<i64> {
 /// proves F10: a partition is dropped whole or not at all, and its objects with it.
 #[tokio::test]
 async fn power_goes_at_every_call_while_partitions_are_dropped() {
-    let work = async |e: &Engine, s: &mut StreamId| {
-        for n in 0..PARTITION_STEPS {
-            if partition_step(e, s, n).await.is_err() {
-                return n;
-            }
+    let scenario = async |machine: &CrashDisk| match open_on(machine, START).await {
+        Ok(e) => {
+            let mut s = StreamId::default();
+            steps(PARTITION_STEPS, async |n| partition_step(&e, &mut s, n).await).await
         }
-        PARTITION_STEPS
+        Err(_) => 0,
     };
-    let machine = CrashDisk::default();
-    let e = open_on(&machine, START).await.unwrap();
-    assert_eq!(work(&e, &mut StreamId::default()).await, PARTITION_STEPS);
-    drop(e);
-    for k in 1..=machine.power.calls() {
-        for cut in [Cut::NotApplied, Cut::AppliedNotAcknowledged] {
-            let unsynced = [Unsynced::Lost, Unsynced::Torn, Unsynced::Kept][k as usize % 3];
-            let machine = CrashDisk::default();
-            machine.power.cut_at(k, cut);
-            let (mut done, mut s) = (0, StreamId::default());
-            if let Ok(e) = open_on(&machine, START).await {
-                done = work(&e, &mut s).await;
-            }
-            let again = machine.reopen(unsynced);
-            again.power.cut_at(1 + k % 5, cut);
-            let _ = open_on(&again, START).await;
-            let last = again.reopen(unsynced);
-            let at = format!("call {k}, {cut:?}, {unsynced:?}, {done} done");
-            let e = open_on(&last, START).await.unwrap_or_else(|e| panic!("{at}: {e}"));
-            let found = match e.read().stream_named("default", "s").map(|s| s.def.id) {
-                Some(id) => values(&e, id).await,
-                None => Vec::new(),
-            };
-            let before = if done == 0 { vec![] } else { after_partition_step(done - 1) };
-            assert!([before, after_partition_step(done.min(PARTITION_STEPS - 1))].contains(&found), "{at}: there is {found:?}");
-            e.settle(None).await.unwrap();
-            let listed: Vec<_> = last.store("data").list(None).try_collect().await.unwrap();
-            let named: usize = e.manifest().streams().map(|s| s.parts.size()).sum();
-            assert_eq!(listed.len(), named, "{at}: what is stored is what the manifest names");
-        }
-    }
+    let open = async |machine: &CrashDisk, _: &usize| open_on(machine, START).await;
+    let look = async |machine: &CrashDisk, e: std::sync::Arc<Engine>, done: usize, at: Loss| {
+        let found = match e.read().stream_named("default", "s").map(|s| s.def.id) {
+            Some(id) => values(&e, id).await,
+            None => Vec::new(),
+        };
+        let before = if done == 0 { vec![] } else { after_partition_step(done - 1) };
+        let allowed = [before, after_partition_step(done.min(PARTITION_STEPS - 1))];
+        assert!(allowed.contains(&found), "{at}: after {done} steps there is {found:?}");
+        e.settle(None).await.unwrap();
+        whole(machine, &["data"], &e, at).await;
+    };
+    assert_eq!(cut_everywhere(scenario, open, look).await, PARTITION_STEPS);
 }

@@ -9,13 +9,12 @@ use ebb_storage::{
     ids::{Fingerprint, StreamId},
     interval::Interval,
     stream_def::ColumnTtl,
-    testkit::{
-        crash_store::{CrashDisk, Unsynced},
-        power::Cut,
-    },
+    testkit::crash_store::CrashDisk,
 };
-use futures::TryStreamExt;
-use support::*;
+use support::{
+    power::{Loss, cut_everywhere, steps, whole},
+    *,
+};
 
 /// Rows of one partition, due at once or in a hundred days.
 fn old(host: &str, v: i64) -> (&str, i64, i64) {
@@ -141,52 +140,35 @@ async fn step(e: &Engine, s: &mut StreamId, n: usize) -> Result<()> {
 /// proves F9: whatever a loss of power cuts off, every value is in exactly one row, folded or not.
 #[tokio::test]
 async fn power_goes_at_every_call_while_rows_are_folded() {
-    let work = async |e: &Engine, s: &mut StreamId| {
-        for n in 0..STEPS {
-            if step(e, s, n).await.is_err() {
-                return n;
-            }
+    let scenario = async |machine: &CrashDisk| match open_on(machine, START).await {
+        Ok(e) => {
+            let mut s = StreamId::default();
+            steps(STEPS, async |n| step(&e, &mut s, n).await).await
         }
-        STEPS
+        Err(_) => 0,
     };
-    let machine = CrashDisk::default();
-    let e = open_on(&machine, START).await.unwrap();
-    assert_eq!(work(&e, &mut StreamId::default()).await, STEPS);
-    drop(e);
-    for k in 1..=machine.power.calls() {
-        for cut in [Cut::NotApplied, Cut::AppliedNotAcknowledged] {
-            let unsynced = [Unsynced::Lost, Unsynced::Torn, Unsynced::Kept][k as usize % 3];
-            let machine = CrashDisk::default();
-            machine.power.cut_at(k, cut);
-            let (mut done, mut s) = (0, StreamId::default());
-            if let Ok(e) = open_on(&machine, START).await {
-                done = work(&e, &mut s).await;
-            }
-            let last = machine.reopen(unsynced);
-            let at = format!("call {k}, {cut:?}, {unsynced:?}, {done} done");
-            let e = open_on(&last, START).await.unwrap_or_else(|e| panic!("{at}: {e}"));
-            let Some(s) = e.read().stream_named("default", "s").map(|s| s.def.id) else { continue };
-            // Sums tell which rows are there: each value is a power of two.
-            let sum: i64 = values(&e, s).await.iter().sum();
-            let allowed: &[i64] = match done {
-                0 => &[0],
-                1 => &[0, 7],
-                2 => &[7],
-                3 => &[7, 31],
-                _ => &[31],
-            };
-            assert!(allowed.contains(&sum), "{at}: the values come to {sum}");
-            e.optimize(s, None, true).await.unwrap();
-            e.settle(None).await.unwrap();
-            let want: &[i64] = match sum {
-                0 => &[],
-                7 => &[3, 4],
-                _ => &[4, 11, 16],
-            };
-            assert_eq!(values(&e, s).await, want, "{at}");
-            let listed: Vec<_> = last.store("data").list(None).try_collect().await.unwrap();
-            let named: usize = e.manifest().streams().map(|s| s.parts.size()).sum();
-            assert_eq!(listed.len(), named, "{at}: what is stored is what the manifest names");
-        }
-    }
+    let open = async |machine: &CrashDisk, _: &usize| open_on(machine, START).await;
+    let look = async |machine: &CrashDisk, e: std::sync::Arc<Engine>, done: usize, at: Loss| {
+        let Some(s) = e.read().stream_named("default", "s").map(|s| s.def.id) else { return };
+        // Sums tell which rows are there: each value is a power of two.
+        let sum: i64 = values(&e, s).await.iter().sum();
+        let allowed: &[i64] = match done {
+            0 => &[0],
+            1 => &[0, 7],
+            2 => &[7],
+            3 => &[7, 31],
+            _ => &[31],
+        };
+        assert!(allowed.contains(&sum), "{at}: the values come to {sum}");
+        e.optimize(s, None, true).await.unwrap();
+        e.settle(None).await.unwrap();
+        let want: &[i64] = match sum {
+            0 => &[],
+            7 => &[3, 4],
+            _ => &[4, 11, 16],
+        };
+        assert_eq!(values(&e, s).await, want, "{at}");
+        whole(machine, &["data"], &e, at).await;
+    };
+    assert_eq!(cut_everywhere(scenario, open, look).await, STEPS);
 }

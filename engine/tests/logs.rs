@@ -9,12 +9,12 @@ use ebb_storage::{
     ids::SchemaVersion,
     interval::Interval,
     manifest::edit::{LifecycleLogRow, PartLogRow},
-    testkit::{
-        crash_store::{CrashDisk, Unsynced},
-        power::Cut,
-    },
+    testkit::crash_store::CrashDisk,
 };
-use support::*;
+use support::{
+    power::{Loss, cut_everywhere},
+    *,
+};
 
 type Logs = (Vec<PartLogRow>, Vec<LifecycleLogRow>);
 
@@ -154,41 +154,34 @@ fn holds(found: &Logs, known: &Logs, at: &str) {
 /// proves D11: at every write on the way of a row into its stream the power goes.
 #[tokio::test]
 async fn each_row_is_there_once_whenever_the_power_goes() {
-    let machine = CrashDisk::default();
-    let e = open_on(&machine, START).await.unwrap();
-    for n in 0..STEPS {
-        step(&e, n).await.unwrap();
-    }
-    drop(e);
-    for k in 1..=machine.power.calls() {
-        for cut in [Cut::NotApplied, Cut::AppliedNotAcknowledged] {
-            let unsynced = [Unsynced::Lost, Unsynced::Torn, Unsynced::Kept][k as usize % 3];
-            let at = format!("call {k}, {cut:?}, {unsynced:?}");
-            let machine = CrashDisk::default();
-            machine.power.cut_at(k, cut);
-            let mut known = Logs::default();
-            if let Ok(e) = open_on(&machine, START).await {
-                for n in 0..STEPS {
-                    if step(&e, n).await.is_err() || machine.power.is_off() {
-                        break;
-                    }
-                    known = logs(&e).await;
+    let scenario = async |machine: &CrashDisk| {
+        let mut known = Logs::default();
+        if let Ok(e) = open_on(machine, START).await {
+            for n in 0..STEPS {
+                if step(&e, n).await.is_err() || machine.power.is_off() {
+                    break;
                 }
+                known = logs(&e).await;
             }
-            let last = machine.reopen(unsynced);
-            let e = open_on(&last, Timestamp(START.0 + 9 * DAY)).await.unwrap_or_else(|e| panic!("{at}: {e}"));
-            let found = logs(&e).await;
-            holds(&found, &known, &at);
-            // What lay in both places is not moved again.
-            e.checkpoint().await.unwrap();
-            assert_eq!(logs(&e).await, found, "{at}");
-            if k % 4 > 0 {
-                continue;
-            }
-            live_a_day(&e, 50).await.unwrap();
-            e.checkpoint().await.unwrap();
-            e.settle(None).await.unwrap();
-            holds(&logs(&e).await, &found, &at);
         }
-    }
+        known
+    };
+    let open = async |machine: &CrashDisk, _: &Logs| open_on(machine, Timestamp(START.0 + 9 * DAY)).await;
+    let look = async |_: &CrashDisk, e: std::sync::Arc<Engine>, known: Logs, loss: Loss| {
+        let at = loss.to_string();
+        let found = logs(&e).await;
+        holds(&found, &known, &at);
+        // What lay in both places is not moved again.
+        e.checkpoint().await.unwrap();
+        assert_eq!(logs(&e).await, found, "{at}");
+        if loss.call % 4 > 0 {
+            return;
+        }
+        live_a_day(&e, 50).await.unwrap();
+        e.checkpoint().await.unwrap();
+        e.settle(None).await.unwrap();
+        holds(&logs(&e).await, &found, &at);
+    };
+    let known = cut_everywhere(scenario, open, look).await;
+    assert!(!known.0.is_empty() && !known.1.is_empty());
 }

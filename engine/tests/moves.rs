@@ -12,13 +12,14 @@ use ebb_storage::{
     interval::Interval,
     manifest::{edit::PartEvent, invariants},
     rules::Rule,
-    testkit::{
-        crash_store::{CrashDisk, Unsynced},
-        power::Cut,
-    },
+    testkit::crash_store::CrashDisk,
 };
 use object_store::{ObjectStoreExt, path::Path as Key};
-use support::{tiered::*, *};
+use support::{
+    power::{Loss, cut_everywhere, losses, steps, whole},
+    tiered::*,
+    *,
+};
 
 async fn with_rooms(rooms: [u64; 3]) -> (CrashDisk, std::sync::Arc<Engine>) {
     let machine = CrashDisk::default();
@@ -350,11 +351,19 @@ async fn readers_see_each_row_once_while_parts_move() {
 
 const STEPS: usize = 9;
 
-async fn step(e: &Engine, n: usize) -> Result<()> {
+/// Where old parts go.
+#[derive(Clone, Copy, PartialEq)]
+enum Cold {
+    Local,
+    Remote,
+}
+
+async fn step(e: &Engine, cold: Cold, n: usize) -> Result<()> {
     let s = || e.read().stream_named("default", "s").map(|s| s.def.id).unwrap_or_default();
     let row = |v: i64, days: i64| vec![rows(&[("a", day(days), v)])];
     match n {
-        0 => make_tiers(e, [ROOM; 3]).await,
+        0 if cold == Cold::Local => make_tiers(e, [ROOM; 3]).await,
+        0 => make_tiers_of(e, vec![local("h", ROOM), remote("w"), remote("c")]).await,
         1 => e.create_stream(tiered("s", life()), true).await.map(|_| ()),
         2 => e.insert(s(), row(1, 0), v1()).await.map(|_| ()),
         3 => e.insert(s(), row(2, 1), v1()).await.map(|_| ()),
@@ -376,54 +385,83 @@ fn clock_after(done: usize) -> Timestamp {
     Timestamp(day(days))
 }
 
+async fn power_goes(cold: Cold) {
+    let scenario = async |machine: &CrashDisk| match open_tiered(machine, START, false).await {
+        Ok(e) => {
+            let done = steps(STEPS, async |n| step(&e, cold, n).await).await;
+            let s = e.read().stream_named("default", "s").map(|s| s.def.id);
+            (done, s.map(|s| placed(&e, s)).unwrap_or_default())
+        }
+        Err(_) => (0, Vec::new()),
+    };
+    let open = async |machine: &CrashDisk, (done, _): &(usize, Vec<_>)| open_tiered(machine, clock_after(*done), false).await;
+    let look = async |machine: &CrashDisk, e: std::sync::Arc<Engine>, (done, _): (usize, Vec<_>), here: Loss| {
+        let Some(s) = e.read().stream_named("default", "s").map(|s| s.def.id) else {
+            assert!(done < 2, "{here}");
+            return;
+        };
+        let found = values(&e, s).await;
+        let acknowledged = (done.max(2) - 2).min(2);
+        assert!(found == [1, 2][..acknowledged] || found == [1, 2][..(acknowledged + 1).min(2)], "{here}: {found:?}");
+        e.settle(None).await.unwrap();
+        assert_eq!(values(&e, s).await, found, "{here}: settling changed what is read");
+        whole(machine, &["data", "h", "w", "c"], &e, here).await;
+    };
+    let (done, placed) = cut_everywhere(scenario, open, look).await;
+    assert!(done == STEPS && !placed.is_empty() && placed.iter().all(|p| *p == at("c", "ZSTD(3)")), "{placed:?}");
+}
+
 /// proves F9: one live copy whatever happens, nothing left beside
 #[tokio::test]
 async fn power_goes_at_every_change_while_parts_move_and_are_recompressed() {
-    let machine = CrashDisk::default();
-    let e = open_tiered(&machine, START, false).await.unwrap();
-    for n in 0..STEPS {
-        step(&e, n).await.unwrap();
-    }
-    let s = e.read().streams().next().unwrap().def.id;
-    assert_eq!((values(&e, s).await, placed(&e, s).iter().all(|p| *p == at("c", "ZSTD(3)"))), (vec![1, 2], true), "{:?}", placed(&e, s));
+    power_goes(Cold::Local).await;
+}
+
+/// proves F9
+#[tokio::test]
+async fn power_goes_at_every_change_while_parts_move_to_a_server() {
+    power_goes(Cold::Remote).await;
+}
+
+/// proves F9, F14: the server goes away at every change that it is asked for, done or not, and comes back; the database stays open.
+#[tokio::test]
+async fn a_server_goes_away_at_every_change_and_returns() {
+    let opened = async || {
+        let (machine, server) = (CrashDisk::default(), CrashDisk::default());
+        let e = open_beside(&machine, &server, START, false).await.unwrap();
+        (machine, server, e)
+    };
+    let (_machine, server, e) = opened().await;
+    assert_eq!(steps(STEPS, async |n| step(&e, Cold::Remote, n).await).await, STEPS);
     drop(e);
-    for k in 1..=machine.power.calls() {
-        for cut in [Cut::NotApplied, Cut::AppliedNotAcknowledged] {
-            let unsynced = [Unsynced::Lost, Unsynced::Torn, Unsynced::Kept][k as usize % 3];
-            let machine = CrashDisk::default();
-            machine.power.cut_at(k, cut);
-            let mut done = 0;
-            if let Ok(e) = open_tiered(&machine, START, false).await {
-                while done < STEPS && step(&e, done).await.is_ok() {
-                    done += 1;
-                }
+    let calls = server.power.calls();
+    assert!(calls > 8, "{calls}");
+    for at_call in losses(calls) {
+        let (machine, server, e) = opened().await;
+        server.power.cut_at(at_call.call, at_call.cut);
+        let mut away = 0;
+        for n in 0..STEPS {
+            if step(&e, Cold::Remote, n).await.is_err() && n < 2 {
+                // What was refused is asked for again.
+                server.power.turn_on();
+                away += 1;
+                step(&e, Cold::Remote, n).await.unwrap_or_else(|e| panic!("{at_call}: step {n}: {e}"));
             }
-            let again = machine.reopen(unsynced);
-            again.power.cut_at(1 + k % 5, cut);
-            let _ = open_tiered(&again, clock_after(done), false).await;
-            let last = again.reopen(unsynced);
-            let here = format!("call {k}, {cut:?}, {unsynced:?}, {done} done");
-            let e = open_tiered(&last, clock_after(done), false).await.unwrap_or_else(|e| panic!("{here}: {e}"));
-            let Some(s) = e.read().stream_named("default", "s").map(|s| s.def.id) else {
-                assert!(done < 2, "{here}");
-                continue;
-            };
-            let found = values(&e, s).await;
-            let acknowledged = (done.max(2) - 2).min(2);
-            assert!(found == [1, 2][..acknowledged] || found == [1, 2][..(acknowledged + 1).min(2)], "{here}: {found:?}");
-            e.settle(None).await.unwrap();
-            assert_eq!(values(&e, s).await, found, "{here}: settling changed what is read");
-            assert_eq!(invariants::violations(&e.manifest()), Vec::<String>::new(), "{here}");
-            let mut left = stored(&last, "data").await;
-            for d in ["h", "w", "c"] {
-                left += stored(&last, d).await;
-            }
-            assert_eq!(
-                left,
-                e.manifest().streams().map(|s| s.parts.size()).sum::<usize>(),
-                "{here}: what is stored is what the manifest names"
-            );
         }
+        assert!(server.power.is_off() || away == 1, "{at_call}: it never went away");
+        server.power.turn_on();
+        // What failed backs off.
+        e.advance_clock(Interval::seconds(7200)).unwrap();
+        e.settle(None).await.unwrap();
+        let s = e.read().stream_named("default", "s").unwrap().def.id;
+        assert_eq!(values(&e, s).await, [1, 2], "{at_call}");
+        let moved = placed(&e, s);
+        assert!(!moved.is_empty() && moved.iter().all(|p| *p == at("c", "ZSTD(3)")), "{at_call}: {moved:?}");
+        e.settle(None).await.unwrap();
+        let beside = stored(&machine, "data").await + stored(&machine, "h").await;
+        let named: usize = e.manifest().streams().map(|s| s.parts.size()).sum();
+        assert_eq!(beside + stored(&server, "w").await + stored(&server, "c").await, named, "{at_call}");
+        assert_eq!(invariants::violations(&e.manifest()), Vec::<String>::new(), "{at_call}");
     }
 }
 

@@ -7,22 +7,22 @@ mod support;
 use ebb_engine::{Engine, ErrorKind, Existing, NewDisk, Places, Result};
 use ebb_storage::{
     Clock,
-    disk::{Connect, DiskDef, DiskKind, LoadBalancing, Secret, StoragePolicy, Volume},
+    disk::{Connect, DiskDef, DiskKind, LoadBalancing, StoragePolicy, Volume},
     ids::{DiskId, StreamId},
     manifest::{Manifest, invariants::violations},
     rules::{Action, Destination, DestinationKind, Rule},
     stream_def::{SettingValue, StreamDef},
-    testkit::{
-        Fault, FaultStore, Op,
-        crash_store::{CrashDisk, Unsynced},
-        power::Cut,
-    },
+    testkit::{Fault, FaultStore, Op, crash_store::CrashDisk},
 };
 use futures::TryStreamExt;
 use object_store::{ObjectStore, ObjectStoreExt, path::Path as Key};
 use parking_lot::Mutex;
 use std::{collections::BTreeMap, path::Path, sync::Arc};
-use support::*;
+use support::{
+    power::{Loss, cut_everywhere, steps},
+    tiered::remote,
+    *,
+};
 
 /// A machine whose disks can be away.
 #[derive(Clone, Default)]
@@ -72,17 +72,6 @@ impl Lab {
 fn local(name: &str, capacity: Option<u64>) -> NewDisk {
     let kind = DiskKind::Local { path: format!("/ebb-test-tiers/{name}").into() };
     NewDisk { name: name.to_owned(), kind, capacity_bytes: capacity, max_usage_pct: 100 }
-}
-
-fn remote(name: &str) -> NewDisk {
-    let kind = DiskKind::S3 {
-        endpoint: format!("http://h/{name}"),
-        region: None,
-        access_key_id: Some("id".into()),
-        secret_access_key: Some(Secret::new("verysecret")),
-        use_environment_credentials: false,
-    };
-    NewDisk { name: name.to_owned(), kind, capacity_bytes: None, max_usage_pct: 100 }
 }
 
 /// A volume for each of these, named as its first disk.
@@ -490,55 +479,40 @@ fn state(done: usize) -> (bool, bool, Option<Vec<i64>>) {
 /// on the disks is what the manifest names.
 #[tokio::test]
 async fn power_goes_at_every_call_while_disks_and_policies_change() {
-    let lab = Lab::default();
-    let e = lab.open().await.unwrap();
-    for n in 0..STEPS {
-        step(&e, n).await.unwrap_or_else(|e| panic!("step {n}: {e}"));
-    }
-    drop(e);
-    for k in 1..=lab.machine.power.calls() {
-        for cut in [Cut::NotApplied, Cut::AppliedNotAcknowledged] {
-            let unsynced = [Unsynced::Lost, Unsynced::Torn, Unsynced::Kept][k as usize % 3];
-            let lab = Lab::default();
-            lab.machine.power.cut_at(k, cut);
-            let mut done = 0;
-            if let Ok(e) = lab.open().await {
-                while done < STEPS && step(&e, done).await.is_ok() {
-                    done += 1;
-                }
-            }
-            let at = format!("call {k}, {cut:?}, {unsynced:?}, {done} done");
-            let again = Lab { machine: lab.machine.reopen(unsynced), ..Lab::default() };
-            again.machine.power.cut_at(1 + k % 5, cut);
-            let _ = again.open().await;
-            let last = Lab { machine: again.machine.reopen(unsynced), ..Lab::default() };
-            let e = last.open().await.unwrap_or_else(|e| panic!("{at}: {e}"));
-            assert_eq!(violations(&e.manifest()), Vec::<String>::new(), "{at}");
-            let m = e.manifest();
-            let rows = match e.read().stream_named("default", "s").map(|s| s.def.id) {
-                Some(s) => Some(values(&e, s).await),
-                None => None,
-            };
-            let found = (m.disk_id("cold").is_some(), m.policy("p").is_some(), rows);
-            // A step of two statements may be half done.
-            let half = (done == 4 || done == 5).then(|| state(done + 1));
-            let allowed = [Some(state(done)), Some(state((done + 1).min(STEPS))), half];
-            assert!(allowed.contains(&Some(found.clone())), "{at}: there is {found:?}");
-            // The rest can be done from there.
-            e.settle(None).await.unwrap();
-            if let Some(s) = e.read().stream_named("default", "s") {
-                e.drop_stream(s.def.id).await.unwrap();
-            }
-            e.drop_policy("p", true).await.unwrap();
-            e.create_disk(remote("cold"), Existing::Keep).await.unwrap_or_else(|e| panic!("{at}: {e}"));
-            e.drop_disk("cold", true).await.unwrap();
-            e.settle(None).await.unwrap();
-            let left: Vec<String> = last.listed("cold").await.into_iter().filter(|k| !k.contains("epoch") && k != "EBB-DISK").collect();
-            assert!(left.is_empty(), "{at}: {left:?}");
-            let named: usize = e.manifest().streams().map(|s| s.parts.size()).sum();
-            assert_eq!(last.files("data").await, named, "{at}");
+    let on = |machine: &CrashDisk| Lab { machine: machine.clone(), ..Lab::default() };
+    let scenario = async |machine: &CrashDisk| match on(machine).open().await {
+        Ok(e) => steps(STEPS, async |n| step(&e, n).await).await,
+        Err(_) => 0,
+    };
+    let open = async |machine: &CrashDisk, _: &usize| on(machine).open().await;
+    let look = async |machine: &CrashDisk, e: Arc<Engine>, done: usize, at: Loss| {
+        assert_eq!(violations(&e.manifest()), Vec::<String>::new(), "{at}");
+        let m = e.manifest();
+        let rows = match e.read().stream_named("default", "s").map(|s| s.def.id) {
+            Some(s) => Some(values(&e, s).await),
+            None => None,
+        };
+        let found = (m.disk_id("cold").is_some(), m.policy("p").is_some(), rows);
+        // A step of two statements may be half done.
+        let half = (done == 4 || done == 5).then(|| state(done + 1));
+        let allowed = [Some(state(done)), Some(state((done + 1).min(STEPS))), half];
+        assert!(allowed.contains(&Some(found.clone())), "{at}: after {done} steps there is {found:?}");
+        // The rest can be done from there.
+        e.settle(None).await.unwrap();
+        if let Some(s) = e.read().stream_named("default", "s") {
+            e.drop_stream(s.def.id).await.unwrap();
         }
-    }
+        e.drop_policy("p", true).await.unwrap();
+        e.create_disk(remote("cold"), Existing::Keep).await.unwrap_or_else(|e| panic!("{at}: {e}"));
+        e.drop_disk("cold", true).await.unwrap();
+        e.settle(None).await.unwrap();
+        let last = on(machine);
+        let left: Vec<String> = last.listed("cold").await.into_iter().filter(|k| !k.contains("epoch") && k != "EBB-DISK").collect();
+        assert!(left.is_empty(), "{at}: {left:?}");
+        let named: usize = e.manifest().streams().map(|s| s.parts.size()).sum();
+        assert_eq!(last.files("data").await, named, "{at}");
+    };
+    assert_eq!(cut_everywhere(scenario, open, look).await, STEPS);
 }
 
 /// A disk on which nothing lies and that no policy names can be dropped without being there.

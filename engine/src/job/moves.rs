@@ -55,7 +55,7 @@ async fn bytes_at(core: &Core, meta: &Arc<PartMeta>, to: DiskId, running: &Runni
     let source = core.disks.disk(meta.placement.disk)?;
     let Placement { bytes, checksum, codec, .. } = meta.placement;
     let room = place::room_on(core, to, bytes)?;
-    let generation = meta.placement.generation.next();
+    let generation = core.next_generation(meta);
     let guard = core.inflight.register(meta.stream, meta.id);
     let (from, key) = (core.disks.key(meta.stream, meta.id, meta.placement.generation), core.disks.key(meta.stream, meta.id, generation));
     running.bytes_read.fetch_add(bytes, Ordering::Relaxed);

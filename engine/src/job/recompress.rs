@@ -83,7 +83,7 @@ pub async fn recoded(core: &Core, compiled: &Compiled, meta: Arc<PartMeta>, targ
     running.bytes_read.fetch_add(meta.placement.bytes, Ordering::Relaxed);
     let own = compiled.write.column_codecs.clone();
     let options = WriteOptions { threads: compiled.write.threads, ..WriteOptions::like(&source, target.codec, own) };
-    let generation = meta.placement.generation.next();
+    let generation = core.next_generation(&meta);
     let guard = core.inflight.register(meta.stream, meta.id);
     let key = core.disks.key(meta.stream, meta.id, generation);
     let progress = running.clone();

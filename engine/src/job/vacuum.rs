@@ -20,6 +20,7 @@ pub async fn run(core: &Core) -> Result<usize> {
     sweep_what_is_back(core, &mut failed).await;
     delete_abandoned(core, &mut failed).await;
     let count = delete_removed(core, &mut failed).await?;
+    core.forget_generations();
     match failed {
         Some(e) => Err(e),
         None => Ok(count),

@@ -1,5 +1,5 @@
 //! A database for tests: a stream of (host, ts, v), a compiler of a few words, a simulated clock.
-#![allow(dead_code, clippy::unwrap_used, reason = "each test binary uses a part of it, and tests may unwrap")]
+#![allow(dead_code, clippy::unwrap_used, clippy::panic, reason = "each test binary uses a part of it, and tests may unwrap")]
 
 use arrow::{
     array::{Array, ArrayRef, AsArray, BooleanArray, Int32Array, Int64Array, RecordBatch, StringViewArray, TimestampMicrosecondArray},
@@ -20,6 +20,7 @@ use ebb_storage::{
 use object_store::ObjectStore;
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
+pub mod power;
 pub mod tiered;
 
 pub use ebb_storage::testkit::defs::column;

@@ -4,25 +4,49 @@ use super::*;
 use ebb_engine::{Existing, NewDisk};
 use ebb_storage::{
     codec::Codec,
-    disk::{Connect, DiskDef, DiskKind, StoragePolicy, Volume},
+    disk::{Connect, DiskDef, DiskKind, Secret, StoragePolicy, Volume},
     rules::{Destination, DestinationKind},
 };
 
 /// What a disk of the tests has room for, unless a test says otherwise.
 pub const ROOM: u64 = 1 << 30;
 
-/// A disk's store is the machine's store of its name.
-pub struct Doubles(pub CrashDisk);
+/// The store of a disk by its name: local ones are the machine's, remote ones the server's.
+pub struct Doubles {
+    machine: CrashDisk,
+    server: CrashDisk,
+}
 
 impl Connect for Doubles {
     fn connect(&self, def: &DiskDef, _: bool) -> Result<Arc<dyn ObjectStore>> {
-        Ok(self.0.store(&def.name))
+        Ok(match &def.kind {
+            DiskKind::Local { .. } => self.machine.store(&def.name),
+            DiskKind::S3 { .. } => self.server.store(&def.name),
+        })
     }
 }
 
+/// With one power for everything.
 pub async fn open_tiered(machine: &CrashDisk, now: Timestamp, background: bool) -> Result<Arc<Engine>> {
-    let places = Places { connect: Arc::new(Doubles(machine.clone())), ..places(machine, machine.store("data")) };
+    open_beside(machine, machine, now, background).await
+}
+
+/// With a server that has a power of its own.
+pub async fn open_beside(machine: &CrashDisk, server: &CrashDisk, now: Timestamp, background: bool) -> Result<Arc<Engine>> {
+    let doubles = Doubles { machine: machine.clone(), server: server.clone() };
+    let places = Places { connect: Arc::new(doubles), ..places(machine, machine.store("data")) };
     Engine::open_at(options(Path::new("nowhere"), Clock::simulated(now), background), places).await
+}
+
+pub fn remote(name: &str) -> NewDisk {
+    let kind = DiskKind::S3 {
+        endpoint: format!("http://h/{name}"),
+        region: None,
+        access_key_id: Some("id".into()),
+        secret_access_key: Some(Secret::new("verysecret")),
+        use_environment_credentials: false,
+    };
+    NewDisk { name: name.to_owned(), kind, capacity_bytes: None, max_usage_pct: 100 }
 }
 
 pub fn local(name: &str, capacity: u64) -> NewDisk {
@@ -36,8 +60,13 @@ pub fn policy(name: &str, volumes: Vec<Volume>) -> StoragePolicy {
 
 /// The policy `p` over disks with so much room.
 pub async fn make_tiers(e: &Engine, rooms: [u64; 3]) -> Result<()> {
-    for (name, room) in ["h", "w", "c"].into_iter().zip(rooms) {
-        e.create_disk(local(name, room), Existing::Keep).await?;
+    make_tiers_of(e, ["h", "w", "c"].into_iter().zip(rooms).map(|(name, room)| local(name, room)).collect()).await
+}
+
+/// The policy `p` over disks h, w and c.
+pub async fn make_tiers_of(e: &Engine, disks: Vec<NewDisk>) -> Result<()> {
+    for disk in disks {
+        e.create_disk(disk, Existing::Keep).await?;
     }
     let volume = |name: &str, disk: &str| Volume::new(name, vec![disk.to_owned()]);
     let cold = Volume { prefer_not_to_merge: true, perform_ttl_move_on_insert: false, ..volume("cold", "c") };

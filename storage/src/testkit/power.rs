@@ -38,6 +38,11 @@ impl Power {
     pub fn turn_off(&self) {
         self.0.lock().off = true;
     }
+    /// Back, and no more cuts.
+    pub fn turn_on(&self) {
+        let mut state = self.0.lock();
+        (state.off, state.cut) = (false, None);
+    }
     pub fn reading(&self) -> io::Result<()> {
         if self.is_off() { Err(off()) } else { Ok(()) }
     }

@@ -21,7 +21,6 @@ pub mod ingest;
 pub mod inspect;
 pub mod limits;
 pub mod logs;
-pub mod nearest;
 pub mod observe;
 pub mod open;
 pub mod plan;
@@ -43,7 +42,7 @@ mod write;
 
 pub use database::Engine;
 pub use disks::{Disk, DiskInfo, Disks, Existing, NewDisk};
-pub use ebb_storage::{Clock, Error, ErrorKind, Result, Timestamp};
+pub use ebb_storage::{Clock, Error, ErrorKind, Result, Timestamp, nearest, refs::AsOf};
 pub use hide::{Hide, Hiding};
 pub use ingest::{InsertOptions, Inserted, Pending, Savepoint, StagedInsert, Transaction};
 pub use logs::Log;

@@ -19,6 +19,7 @@ pub mod interval;
 pub mod lineage;
 pub mod log;
 pub mod manifest;
+pub mod nearest;
 pub mod part;
 pub mod pins;
 pub mod refs;

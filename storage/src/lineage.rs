@@ -52,7 +52,8 @@ impl SnSet {
     }
     /// Whether every sn of `range` is in the set.
     pub fn covers(&self, range: SnRange) -> bool {
-        range.is_empty() || self.ranges.iter().any(|r| r.after <= range.after && range.to <= r.to)
+        let i = self.ranges.partition_point(|r| r.to < range.to);
+        range.is_empty() || self.ranges.get(i).is_some_and(|r| r.after <= range.after)
     }
     pub fn insert(&mut self, range: SnRange) {
         *self = Self::new(self.ranges.iter().copied().chain([range]));

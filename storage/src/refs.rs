@@ -2,6 +2,21 @@
 //!
 //! All of it pure. Guards I8: nothing that a ref, a readable cut or a reader within its lag needs is called dispensable.
 
+pub mod ancestry;
+pub mod expiry;
+pub mod forget;
+pub mod lag;
+pub mod needs;
+pub mod resolve;
+#[cfg(test)]
+mod testkit;
+
+pub use ancestry::Ancestry;
+pub use expiry::{Expiry, Keep, Overrides, Pinning, expiry};
+pub use forget::Gap;
+pub use lag::Lag;
+pub use needs::{Needed, Needs, PinnedBy};
+
 use crate::{
     clock::Timestamp,
     ids::{SchemaVersion, Sn, StreamId},

@@ -4,20 +4,17 @@ use crate::{
     Error, Result,
     disk::{DiskDef, StoragePolicy},
     ids::{DiskId, Generation, PartId, Sn, StreamId},
-    lineage::{Lineage, SnRange},
+    lineage::SnRange,
     manifest::{
         edit::{Commit, Edit, RecordInfo},
         state::{Grave, Manifest, RECORD_LINES_MAX, StreamState},
     },
     part::PartMeta,
-    refs::Ref,
-    stream_def::StreamDef,
+    refs::Gap,
+    stream_def::{SettingValue, StreamDef},
     verb::Verb,
 };
 use std::sync::Arc;
-
-/// How far from the oldest line a pair of appends is sought that can be summed up.
-const COALESCE_SCAN_MAX: usize = 64;
 
 impl Manifest {
     /// # Errors
@@ -288,7 +285,7 @@ impl Manifest {
 }
 
 impl StreamState {
-    fn fold(&mut self, sn: crate::ids::Sn, records: &[RecordInfo]) -> Result<()> {
+    fn fold(&mut self, sn: Sn, records: &[RecordInfo]) -> Result<()> {
         if sn < self.applied_sn {
             return Err(Error::conflict(format!("stream {}: sn {sn} is applied already (I3)", self.def.full_name())));
         }
@@ -296,61 +293,57 @@ impl StreamState {
         self.applied_sn = sn;
         for record in records {
             self.record_time = self.record_time.max(record.time);
+            // A branch that was dropped while records of it were on their way takes them along.
+            if !self.lineages.contains_key(&record.branch) {
+                self.readable.remove(record.sns());
+                continue;
+            }
             self.heads.insert_mut(record.branch, record.sn);
             self.records.insert_mut(record.sn, Arc::new(record.clone()));
         }
-        while self.records.size() > RECORD_LINES_MAX && self.coalesce() {}
+        let mut before = usize::MAX;
+        while self.records.size() > self.lines_max() && self.records.size() < before {
+            before = self.records.size();
+            self.coalesce();
+        }
         Ok(())
     }
 
-    fn set_ref(&mut self, r: &Ref, lineage: Option<&Lineage>) -> Result<()> {
-        if let Some(lineage) = lineage {
-            if r.cut.branch < self.next_branch {
-                return Err(Error::conflict(format!("branch {} of {} exists already (I2)", r.cut.branch, self.def.full_name())));
+    /// Sums up neighbouring appends among the older half of the lines, two and two: the older a line, the more it stands for.
+    fn coalesce(&mut self) {
+        let oldest: Vec<Arc<RecordInfo>> = self.records.values().take(self.records.size().div_ceil(2)).cloned().collect();
+        let mut rest = oldest.as_slice();
+        while let [a, b, ..] = rest {
+            let Some(line) = coalesced(a, b) else {
+                rest = &rest[1..];
+                continue;
+            };
+            let gap = (self.gaps.get(&a.sn).copied().unwrap_or_default(), self.gaps.get(&b.sn).copied().unwrap_or_default());
+            let gap = Gap { parent: gap.0.parent, superseded_at: gap.1.superseded_at };
+            self.gaps.remove_mut(&a.sn);
+            match gap == Gap::default() {
+                true => _ = self.gaps.remove_mut(&b.sn),
+                false => self.gaps.insert_mut(b.sn, gap),
             }
-            self.next_branch = r.cut.branch.next();
-            self.lineages.insert_mut(r.cut.branch, Arc::new(vec![lineage.clone()]));
+            self.records.remove_mut(&a.sn);
+            self.records.insert_mut(line.sn, Arc::new(line));
+            rest = &rest[2..];
         }
-        self.refs_version += 1;
-        self.refs.insert_mut(r.name.clone(), Arc::new(r.clone()));
-        Ok(())
     }
 
-    fn drop_ref(&mut self, name: &str) -> Result<()> {
-        if !self.refs.remove_mut(name) {
-            return Err(Error::not_found(format!("{} has no tag or branch '{name}'", self.def.full_name())));
+    /// Lines of the record list before appends are summed up.
+    fn lines_max(&self) -> usize {
+        match self.def.settings.get("history_max_snapshots") {
+            Some(SettingValue::Int(n)) => usize::try_from(*n).unwrap_or(RECORD_LINES_MAX),
+            _ => RECORD_LINES_MAX,
         }
-        self.refs_version += 1;
-        Ok(())
-    }
-
-    fn forget(&mut self, sns: &[SnRange]) {
-        for range in sns {
-            self.readable.remove(*range);
-        }
-        let gone = |r: &RecordInfo| !self.readable.touches(SnRange { after: Sn(r.sn.0.saturating_sub(r.count)), to: r.sn });
-        let lines: Vec<Sn> = self.records.values().filter(|r| gone(r)).map(|r| r.sn).collect();
-        lines.iter().for_each(|sn| _ = self.records.remove_mut(sn));
-    }
-
-    /// Sums up the two oldest neighbouring lines that are appends of one branch; false where there are none near the start.
-    fn coalesce(&mut self) -> bool {
-        let head: Vec<Arc<RecordInfo>> = self.records.values().take(COALESCE_SCAN_MAX).cloned().collect();
-        for pair in head.windows(2) {
-            if let Some(line) = coalesced(&pair[0], &pair[1]) {
-                self.records.remove_mut(&pair[0].sn);
-                self.records.insert_mut(line.sn, Arc::new(line));
-                return true;
-            }
-        }
-        false
     }
 }
 
 /// One line for two neighbouring appends.
 pub fn coalesced(a: &RecordInfo, b: &RecordInfo) -> Option<RecordInfo> {
     let append = |r: &RecordInfo| matches!(r.verb, Verb::Insert | Verb::InsertStaged);
-    (append(a) && append(b) && a.branch == b.branch && b.parent == a.sn).then(|| RecordInfo {
+    (append(a) && append(b) && a.branch == b.branch && b.parent == a.sn && b.sns().after == a.sn).then(|| RecordInfo {
         count: a.count + b.count,
         parent: a.parent,
         rows_added: a.rows_added + b.rows_added,

@@ -182,6 +182,13 @@ pub struct RecordInfo {
     pub key: Option<String>,
 }
 
+impl RecordInfo {
+    /// The records that the line stands for.
+    pub fn sns(&self) -> SnRange {
+        SnRange { after: Sn(self.sn.0.saturating_sub(self.count)), to: self.sn }
+    }
+}
+
 /// What a commit's plan stood on. One that no longer holds refuses the commit (I13).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expect {

@@ -12,7 +12,7 @@ use crate::{
         state::{Grave, Manifest, PartitionState, StreamState},
     },
     part::PartMeta,
-    refs::{Reader, Ref},
+    refs::{Gap, Reader, Ref},
     stream_def::{SettingValue, StreamDef},
 };
 use rpds::RedBlackTreeMapSync;
@@ -62,6 +62,8 @@ struct StreamImage {
     readable: Readable,
     records: Vec<Arc<RecordInfo>>,
     /// From format version 3 on.
+    #[serde(default)]
+    gaps: Vec<(Sn, Gap)>,
     #[serde(default)]
     heads: Vec<(BranchId, Sn)>,
     #[serde(default)]
@@ -143,6 +145,7 @@ impl StreamImage {
             lineages: s.lineages.iter().map(|(b, l)| (*b, l.clone())).collect(),
             readable: s.readable.clone(),
             records: s.records.values().cloned().collect(),
+            gaps: s.gaps.iter().map(|(sn, gap)| (*sn, *gap)).collect(),
             heads: s.heads.iter().map(|(b, sn)| (*b, *sn)).collect(),
             refs: s.refs.values().cloned().collect(),
             refs_version: s.refs_version,
@@ -167,6 +170,7 @@ impl StreamImage {
         };
         StreamState {
             heads: heads.into_iter().collect(),
+            gaps: self.gaps.into_iter().collect(),
             refs: self.refs.into_iter().map(|r| (r.name.clone(), r)).collect(),
             refs_version: self.refs_version,
             next_branch: self.next_branch,

@@ -1,6 +1,10 @@
 //! What must hold of every manifest, as one function for tests, for `ebb check` and, in debug builds, for every commit.
 
-use crate::manifest::state::Manifest;
+use crate::{
+    ids::{BranchId, Sn},
+    manifest::state::{Manifest, StreamState},
+    refs::RefKind,
+};
 
 /// What is violated, with the invariant's id; empty where all is well.
 pub fn violations(m: &Manifest) -> Vec<String> {
@@ -42,6 +46,7 @@ pub fn violations(m: &Manifest) -> Vec<String> {
                 ));
             }
         }
+        found.extend(history(state).into_iter().map(|what| format!("I8: {name}: {what}")));
         if m.policy_of(&state.def).is_err() {
             found.push(format!("{name}: storage policy '{}' does not exist", Manifest::policy_name(&state.def)));
         }
@@ -67,6 +72,45 @@ pub fn violations(m: &Manifest) -> Vec<String> {
         if *id != disk.id || *id >= m.next_disk || *id == crate::ids::DiskId::DEFAULT {
             found.push(format!("I2: disk '{}' has id {id}, which is still to be given or another's", disk.name));
         }
+    }
+    found
+}
+
+/// What is wrong with refs, heads, lineages and the list of what can be read.
+fn history(state: &StreamState) -> Vec<String> {
+    let mut found = Vec::new();
+    for r in state.refs.values() {
+        let (kind, name) = (r.kind.word(), &r.name);
+        if !state.lineages.contains_key(&r.cut.branch) {
+            found.push(format!("{kind} '{name}' is of branch {}, which sees nothing", r.cut.branch));
+        }
+        let at = if r.kind == RefKind::Tag { r.cut.sn } else { state.head_of(r.cut.branch) };
+        if at > Sn(0) && (!state.readable.contains(at) || state.line_of(at).is_none()) {
+            found.push(format!("{kind} '{name}' stands at {at}, which cannot be read"));
+        }
+        if r.kind == RefKind::Branch && r.cut.branch >= state.next_branch {
+            found.push(format!("{kind} '{name}' has the id {}, which is still to be given", r.cut.branch));
+        }
+    }
+    for (branch, lineages) in state.lineages.iter() {
+        let written = state.records.values().any(|r| r.branch == *branch);
+        if *branch != BranchId::MAIN && state.branch(*branch).is_none() && !written {
+            found.push(format!("branch {branch} has a lineage, and neither a ref nor a record"));
+        }
+        if lineages.is_empty() || lineages.windows(2).any(|pair| pair[0].from >= pair[1].from) {
+            found.push(format!("the lineages of branch {branch} do not follow each other"));
+        }
+    }
+    for r in state.records.values() {
+        if state.heads.get(&r.branch).is_none_or(|head| *head < r.sn) {
+            found.push(format!("record {} is newer than the head of branch {}", r.sn, r.branch));
+        }
+        if !state.readable.touches(r.sns()) {
+            found.push(format!("record {} is listed and cannot be read", r.sn));
+        }
+    }
+    if let Some(newest) = state.readable.last().filter(|sn| *sn > state.applied_sn) {
+        found.push(format!("{newest} can be read, and applied is {}", state.applied_sn));
     }
     found
 }

@@ -10,7 +10,7 @@ use crate::{
         log_rows::LogRows,
     },
     part::{PartMeta, meta::Origin},
-    refs::{Reader, Ref, RefKind},
+    refs::{Gap, Reader, Ref, RefKind},
     stream_def::{SYSTEM_DATABASE, SettingValue, StreamDef},
 };
 use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
@@ -71,6 +71,8 @@ pub struct StreamState {
     pub lineages: RedBlackTreeMapSync<BranchId, Arc<Vec<Lineage>>>,
     pub readable: Readable,
     pub records: RedBlackTreeMapSync<Sn, Arc<RecordInfo>>,
+    /// By line: what it remembers of neighbours that are forgotten.
+    pub gaps: RedBlackTreeMapSync<Sn, Gap>,
     /// The newest record of each branch; see [`StreamState::head_of`].
     pub heads: RedBlackTreeMapSync<BranchId, Sn>,
     pub refs: RedBlackTreeMapSync<String, Arc<Ref>>,
@@ -191,6 +193,7 @@ impl StreamState {
             lineages: RedBlackTreeMapSync::new_sync().insert(BranchId::MAIN, Arc::new(vec![Lineage::whole(BranchId::MAIN)])),
             readable: Readable::default(),
             records: RedBlackTreeMapSync::new_sync(),
+            gaps: RedBlackTreeMapSync::new_sync(),
             heads: RedBlackTreeMapSync::new_sync(),
             refs: RedBlackTreeMapSync::new_sync(),
             refs_version: 0,
@@ -257,6 +260,6 @@ impl StreamState {
 
     /// The start of main's unbroken readable run; `None` while nothing was applied.
     pub fn history_from(&self) -> Option<Sn> {
-        self.readable.ranges().last().map(|r| r.after.next())
+        self.oldest_available().map(|(sn, _)| sn)
     }
 }

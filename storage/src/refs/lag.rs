@@ -1,0 +1,58 @@
+//! How far a reader is behind main, and up to when it keeps its promise not to be further behind than MAX LAG.
+
+use super::{Reader, ancestry::Ancestry};
+use crate::{
+    clock::Timestamp,
+    ids::{BranchId, Sn},
+    lineage::{SnRange, SnSet},
+    manifest::StreamState,
+};
+
+/// What a reader has not consumed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Lag {
+    pub rows: u64,
+    /// Now less the time of the first record of main that was not read.
+    pub ms: u64,
+}
+
+/// Time of the first record of main behind a position; of a line the last record's, the only one known.
+fn first_unread(state: &StreamState, position: Sn) -> Option<Timestamp> {
+    let behind = state.records.range(position.next()..);
+    behind.map(|(_, r)| r).find(|r| r.branch == BranchId::MAIN).map(|r| r.time)
+}
+
+/// The last moment at which the reader is within its MAX LAG; `None` without one, or with nothing to read.
+pub fn keeps_up_until(state: &StreamState, reader: &Reader) -> Option<Timestamp> {
+    let max = reader.max_lag_ms?;
+    let first = first_unread(state, reader.sn);
+    Some(first.map_or(Timestamp::MAX, |t| Timestamp(t.0.saturating_add(max.saturating_mul(1000)))))
+}
+
+impl Reader {
+    /// Whether it has a MAX LAG and keeps to it: then it protects what it has not read.
+    pub fn protects(&self, state: &StreamState, now: Timestamp) -> bool {
+        self.cut_off_at.is_none() && keeps_up_until(state, self).is_some_and(|until| now <= until)
+    }
+    /// Whether it fell behind: what it has not read may be gone.
+    pub fn is_cut_off(&self, state: &StreamState, now: Timestamp) -> bool {
+        self.cut_off_at.is_some() || keeps_up_until(state, self).is_some_and(|until| until < now)
+    }
+
+    pub fn lag(&self, state: &StreamState, now: Timestamp) -> Lag {
+        let ms = first_unread(state, self.sn).map_or(0, |t| now.since(t).as_millis());
+        let unread = SnSet::new([SnRange { after: self.sn, to: Sn(u64::MAX) }]);
+        let ancestry = Ancestry::of(state);
+        let mut rows = 0;
+        for step in ancestry.walk(state.head_of(BranchId::MAIN)).take_while(|s| s.sns.to > self.sn) {
+            let Some(record) = state.records.get(&step.line.sns.to) else { continue };
+            // Of a line that is read in part, its share.
+            let part: u64 = unread.intersection(&SnSet::new([step.sns])).ranges().iter().map(|r| r.to.0 - r.after.0).sum();
+            rows += u64::try_from(u128::from(record.rows_added) * u128::from(part) / u128::from(record.count.max(1))).unwrap_or(u64::MAX);
+        }
+        Lag { rows, ms: u64::try_from(ms).unwrap_or(u64::MAX) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -4,13 +4,17 @@
 //! what is acknowledged is both (I11); records of one unit are published together. Where a full disk fails a record, all behind it in
 //! the queue have failed too, and numbering starts again from what is durable.
 
-use crate::{core::Core, ingest::tail::Content, live::LiveCell};
+use crate::{
+    core::Core,
+    ingest::{content::Content, tail::Tail},
+    live::LiveCell,
+};
 use bytes::Bytes;
 use ebb_storage::{
     Error, ErrorKind, Result, Timestamp,
     ids::{BranchId, Lsn, SchemaVersion, Sn, StreamId},
     log::{Durable, LogWriter, Record, RecordHeader, StartLog},
-    manifest::edit::RecordInfo,
+    manifest::{StreamState, edit::RecordInfo},
     verb::Verb,
 };
 use parking_lot::Mutex;
@@ -19,7 +23,10 @@ use std::{collections::HashMap, sync::Arc};
 /// A record that has no number yet.
 pub struct NewRecord {
     pub stream: StreamId,
+    pub branch: BranchId,
     pub verb: Verb,
+    /// It fails where the branch has another head by then.
+    pub expects_head: Option<Sn>,
     pub schema_version: SchemaVersion,
     pub key: Option<String>,
     pub rows_added: u64,
@@ -44,9 +51,25 @@ pub struct Appender {
 }
 
 struct Order {
-    /// The newest sn given to each stream.
-    heads: HashMap<StreamId, Sn>,
+    /// Of each stream that was written to.
+    heads: HashMap<StreamId, Heads>,
     last_time: Timestamp,
+}
+
+/// The newest sns given.
+#[derive(Clone, Default)]
+struct Heads {
+    stream: Sn,
+    branches: HashMap<BranchId, Sn>,
+}
+
+impl Heads {
+    /// As readers see them.
+    fn published(tail: &Tail, state: &StreamState) -> Self {
+        let mut branches: HashMap<BranchId, Sn> = state.heads.iter().map(|(b, sn)| (*b, *sn)).collect();
+        branches.extend(tail.heads().iter().copied());
+        Self { stream: tail.head(), branches }
+    }
 }
 
 impl Appender {
@@ -77,22 +100,32 @@ impl Appender {
             }
             let live = core.live.read();
             let time = core.now().max(order.last_time);
-            let mut heads: HashMap<StreamId, Sn> = HashMap::new();
+            let mut heads: HashMap<StreamId, Heads> = HashMap::new();
             let mut sns = Vec::with_capacity(records.len());
             let (mut logged, mut pending) = (Vec::with_capacity(records.len()), Vec::with_capacity(records.len()));
             for r in records {
-                if live.manifest.stream(r.stream).is_none() {
+                let Some(state) = live.manifest.stream(r.stream) else {
                     drop(live);
                     return Err(core.is_gone(r.stream));
+                };
+                // Written to a branch that is dropped meanwhile, rows would be nowhere.
+                if r.branch != BranchId::MAIN && state.branch(r.branch).is_none() {
+                    return Err(Error::not_found(format!("the branch of {} was dropped meanwhile", state.def.full_name())));
                 }
-                let known = heads.get(&r.stream).or_else(|| order.heads.get(&r.stream)).copied();
-                let parent = known.unwrap_or_else(|| live.tail(r.stream).head());
-                let sn = parent.next();
-                heads.insert(r.stream, sn);
+                let known = heads.remove(&r.stream).or_else(|| order.heads.get(&r.stream).cloned());
+                let mut now = known.unwrap_or_else(|| Heads::published(&live.tail(r.stream), state));
+                let before = now.branches.get(&r.branch).copied().unwrap_or_else(|| state.head_of(r.branch));
+                if r.expects_head.is_some_and(|head| head != before) {
+                    return Err(Error::conflict(format!("{} was written to meanwhile (record {before}): try again", state.def.full_name())));
+                }
+                let sn = now.stream.next();
+                now.stream = sn;
+                now.branches.insert(r.branch, sn);
+                heads.insert(r.stream, now);
                 sns.push(sn);
-                let (branch, verb, schema_version) = (BranchId::MAIN, r.verb, r.schema_version);
+                let (branch, verb, schema_version) = (r.branch, r.verb, r.schema_version);
                 let header = RecordHeader { stream: r.stream, sn, branch, verb, schema_version, time, key: r.key };
-                let info = info_of(&header, r.rows_added);
+                let info = info_of(&header, before, &r.content, r.rows_added);
                 logged.push(Record { header, body: r.body });
                 pending.push(Pending { stream: r.stream, info, content: r.content });
             }
@@ -153,17 +186,22 @@ impl Appender {
     }
 }
 
-/// What the record list says of a record.
-pub fn info_of(header: &RecordHeader, rows_added: u64) -> RecordInfo {
+/// What the record list says of a record on a branch whose head was `before`.
+pub fn info_of(header: &RecordHeader, before: Sn, content: &Content, rows_added: u64) -> RecordInfo {
+    let (parent, rows_deleted) = match content {
+        Content::Lineage(new) => (new.parent.unwrap_or(before), 0),
+        Content::Delete(what) => (before, what.rows),
+        Content::Rows(_) | Content::Parts(_) => (before, 0),
+    };
     RecordInfo {
         sn: header.sn,
         count: 1,
-        parent: Sn(header.sn.0.saturating_sub(1)),
+        parent,
         branch: header.branch,
         time: header.time,
         verb: header.verb,
         rows_added,
-        rows_deleted: 0,
+        rows_deleted,
         schema_version: header.schema_version,
         key: header.key.clone(),
     }

@@ -5,11 +5,12 @@ use crate::{
     append::Appender,
     disks::Disks,
     ingest::keys::Keys,
-    job::registry::Jobs,
+    job::{fate::Judge, registry::Jobs},
     limits,
     live::LiveCell,
     open::OpenOptions,
     schedule::Stop,
+    sets::RowSets,
     settings::ServerSettings,
     stream::{Compiled, CompiledCache},
 };
@@ -17,8 +18,10 @@ use ebb_storage::{
     Error, Result, Timestamp,
     disk::DataDir,
     ids::{DiskId, Epoch, Generation, PartId, Sn, StreamId},
+    lineage::Cut,
     manifest::{Committer, Manifest, StreamState},
     part::PartMeta,
+    refs::Needs,
     stream_def::StreamDef,
     vacuum::InFlight,
 };
@@ -31,6 +34,9 @@ use std::{
         atomic::{AtomicU32, Ordering},
     },
 };
+
+/// A lock for each stream that needed one.
+pub type Locks = Mutex<HashMap<StreamId, Arc<tokio::sync::Mutex<()>>>>;
 
 /// An object that nothing names and nothing will.
 pub struct Abandoned {
@@ -67,7 +73,12 @@ pub struct Core {
     /// One move of log rows into their streams at a time.
     pub moving: tokio::sync::Mutex<()>,
     /// One flush of a stream at a time.
-    pub flushing: Mutex<HashMap<StreamId, Arc<tokio::sync::Mutex<()>>>>,
+    pub flushing: Locks,
+    /// One DELETE, change of lineage or of refs of a stream at a time.
+    pub changing: Locks,
+    /// Held while a record is appended that names parts, and while a commit replaces parts.
+    pub layouts: Locks,
+    pub sets: Arc<RowSets>,
 }
 
 impl Core {
@@ -99,6 +110,18 @@ impl Core {
         let live = self.live.read();
         let is_there = |stream: &StreamId, part: &PartId| live.manifest.stream(*stream).is_some_and(|s| s.parts.contains_key(part));
         self.generations.lock().retain(|(stream, part), _| is_there(stream, part));
+    }
+
+    /// What becomes of a stream's rows when its parts are rewritten.
+    pub fn judge(&self, state: &StreamState) -> Judge {
+        Judge::new(state, Needs::of(state, &self.pins_of(state)), self.sets.clone())
+    }
+
+    /// Cuts that must stay beside those that the history keeps: of readers within their lag.
+    pub fn pins_of(&self, state: &StreamState) -> Vec<Cut> {
+        let (live, now) = (self.live.read(), self.now());
+        let readers = live.manifest.readers.values().filter(|r| r.stream == state.def.id && r.protects(state, now));
+        readers.map(|r| r.cut()).collect()
     }
 
     /// # Errors
@@ -149,6 +172,14 @@ impl Core {
 
     pub fn flush_lock(&self, stream: StreamId) -> Arc<tokio::sync::Mutex<()>> {
         self.flushing.lock().entry(stream).or_default().clone()
+    }
+
+    pub fn change_lock(&self, stream: StreamId) -> Arc<tokio::sync::Mutex<()>> {
+        self.changing.lock().entry(stream).or_default().clone()
+    }
+
+    pub fn layout_lock(&self, stream: StreamId) -> Arc<tokio::sync::Mutex<()>> {
+        self.layouts.lock().entry(stream).or_default().clone()
     }
 }
 

@@ -59,7 +59,7 @@ impl Engine {
 
     /// One atomic cut over all streams, as of now.
     pub fn read(&self) -> ReadView {
-        ReadView { live: self.core.live.read(), disks: self.core.disks.clone() }
+        ReadView { live: self.core.live.read(), disks: self.core.disks.clone(), sets: self.core.sets.clone() }
     }
 
     /// Every part of a stream with what its rules will do to it, at `at`.

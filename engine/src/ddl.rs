@@ -5,16 +5,18 @@ use crate::{
     append::NewRecord,
     core::Core,
     disks::{checked_destinations, kept_volumes, no_policy},
-    ingest::{flush, tail::Content},
-    job::vacuum,
+    delete::{record_of, whole_partition},
+    ingest::{
+        content::{Content, NewLineage},
+        flush,
+    },
     limits,
     stream::Compiled,
 };
-use bytes::Bytes;
 use ebb_storage::{
     Error, ErrorKind, Result,
-    ids::{ColumnId, SchemaVersion, Sn, StreamId},
-    manifest::{Edit, Expect, Manifest, edit::RemoveReason},
+    ids::{BranchId, ColumnId, SchemaVersion, Sn, StreamId},
+    manifest::{Edit, Expect, Manifest},
     stream_def::{SYSTEM_DATABASE, SettingValue, StreamDef},
     verb::Verb,
 };
@@ -205,82 +207,62 @@ impl Engine {
         self.core.live.publish(|live| live.drop_tail(stream));
         self.core.compiled.forget(stream);
         self.core.keys.forget(stream);
-        self.core.flushing.lock().remove(&stream);
+        for locks in [&self.core.flushing, &self.core.changing, &self.core.layouts] {
+            locks.lock().remove(&stream);
+        }
         self.core.appender.trim(&self.core);
     }
 
-    /// Removes every row of main as one record; its sn.
+    /// Removes every row of main as one record; its sn. Earlier cuts keep them until they are forgotten.
     ///
     /// # Errors
     /// `NotFound` without the stream.
     pub async fn truncate(&self, stream: StreamId) -> Result<Sn> {
-        let state = self.core.stream(stream)?;
+        let core = &self.core;
+        let one = core.change_lock(stream);
+        let _one = one.lock().await;
+        let state = core.stream(stream)?;
         not_system(&state.def.database)?;
+        let new = NewLineage { base: Vec::new(), parent: None };
         let record = NewRecord {
             stream,
+            branch: BranchId::MAIN,
             verb: Verb::Truncate,
+            expects_head: None,
             schema_version: state.def.schema_version,
             key: None,
             rows_added: 0,
-            body: Bytes::new(),
-            content: Content::Truncate,
+            body: new.encode()?,
+            content: Content::Lineage(Arc::new(new)),
         };
-        let sns = self.core.appender.append(&self.core, vec![record]).await?;
-        // The record alone is the truth; folding it at once gives the space back.
-        if let Err(e) = flush::flush(&self.core, stream).await {
-            self.core.note(&e);
-        }
+        let sns = core.appender.append(core, vec![record]).await?;
         Ok(sns.first().copied().unwrap_or_default())
     }
 
-    /// Removes every row that main has in a partition, as one record; its sn. Nobody sees a part of the drop.
+    /// Removes every row that main has in a partition, as one record; its sn. Earlier cuts keep them until they are forgotten.
     ///
     /// # Errors
-    /// `NotFound` without the stream or the partition; what the flush says that carries the drop out, which is then done as soon as it
-    /// can be.
+    /// `NotFound` without the stream or the partition; `Full` where rows of the tail cannot be flushed.
     pub async fn drop_partition(&self, stream: StreamId, partition: &str) -> Result<Sn> {
-        not_system(&self.core.stream(stream)?.def.database)?;
+        let core = &self.core;
+        not_system(&core.stream(stream)?.def.database)?;
+        let one = core.change_lock(stream);
+        let _one = one.lock().await;
         // Rows of the tail are known by their partition once they are in parts. A full disk keeps nobody from dropping what is in parts.
-        let flushed = flush::flush(&self.core, stream).await;
-        if let Err(e) = flushed
+        if let Err(e) = flush::flush(core, stream).await
             && e.kind() != ErrorKind::Full
         {
             return Err(e);
         }
-        let state = self.core.stream(stream)?;
-        if !state.partitions.contains_key(partition) {
-            return Err(Error::not_found(format!("{} has no partition '{partition}': system.parts lists them", state.def.full_name())));
-        }
-        let record = NewRecord {
-            stream,
-            verb: Verb::DropPartition,
-            schema_version: state.def.schema_version,
-            key: None,
-            rows_added: 0,
-            body: Bytes::copy_from_slice(partition.as_bytes()),
-            content: Content::DropPartition(partition.into()),
-        };
-        let sns = self.core.appender.append(&self.core, vec![record]).await?;
-        let sn = sns.first().copied().unwrap_or_default();
-        let mut flushed = flush::flush(&self.core, stream).await;
-        if flushed.as_ref().is_err_and(|e| e.kind() == ErrorKind::Full) {
-            self.make_room(stream, partition, sn).await?;
-            flushed = flush::flush(&self.core, stream).await;
-        }
-        flushed.map_err(|e| e.context("the partition is dropped as soon as the rows beside it can be written"))?;
-        Ok(sn)
-    }
-
-    /// Carries out a drop as far as it needs no room: the partition's parts go before the rows of the tail can be written.
-    async fn make_room(&self, stream: StreamId, partition: &str, at: Sn) -> Result<()> {
-        let edits = |m: &Manifest, _| {
-            let state = m.stream(stream).ok_or_else(|| self.core.is_gone(stream))?;
-            let gone = state.parts.values().filter(|p| &*p.partition == partition && p.max_sn() <= at);
-            Ok(gone.map(|p| Edit::RemovePart { stream, part: p.id, why: RemoveReason::Statement }).collect())
-        };
-        self.core.committer.commit_with(Vec::new(), edits, |m| self.core.show(m)).await?;
-        vacuum::run(&self.core).await?;
-        Ok(())
+        let layout = core.layout_lock(stream);
+        let _layout = layout.lock().await;
+        let view = self.read().stream(stream).ok_or_else(|| core.is_gone(stream))?;
+        let what = whole_partition(&view, partition).ok_or_else(|| {
+            Error::not_found(format!("{} has no partition '{partition}': system.parts lists them", view.def.full_name()))
+        })?;
+        let record = record_of(stream, BranchId::MAIN, &view.state, Verb::DropPartition, what)?;
+        let sns = core.appender.append(core, vec![record]).await?;
+        Ok(sns.first().copied().unwrap_or_default())
     }
 
     /// `None` gives the setting its default back.

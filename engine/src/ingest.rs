@@ -1,6 +1,7 @@
 //! How rows come in: partitions, admission, the log, the tail, flushes into parts, staged parts, transactions.
 
 pub mod admission;
+pub mod content;
 pub mod flush;
 pub mod gate;
 pub mod insert;
@@ -15,4 +16,4 @@ pub mod unsorted;
 pub use insert::{InsertOptions, Inserted};
 pub use staged::StagedInsert;
 pub(crate) use staged::Waiting;
-pub use transaction::{Pending, Savepoint, Transaction};
+pub use transaction::{Pending, PendingRows, Savepoint, Transaction};

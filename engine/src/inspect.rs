@@ -144,7 +144,7 @@ async fn look_at_disk(report: &mut Report, live: &Live, (id, disk): (DiskId, &Ar
 /// Parts on a disk that the manifest or the log names.
 fn parts_of(live: &Live, disk: DiskId) -> impl Iterator<Item = Arc<PartMeta>> {
     let listed = live.manifest.streams().flat_map(|s| s.parts.values().cloned());
-    let staged = live.tails().flat_map(|(_, t)| t.staged().iter().flat_map(|(_, parts)| parts.iter().cloned()));
+    let staged = live.tails().flat_map(|(_, t)| t.staged().iter().flat_map(|(.., parts)| parts.iter().cloned()));
     listed.chain(staged).filter(move |p| p.placement.disk == disk)
 }
 

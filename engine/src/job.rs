@@ -4,6 +4,7 @@
 //! that changed, the commit is refused and the part is planned anew (I13). A failed job leaves its sources untouched.
 
 pub mod drop;
+pub mod fate;
 pub mod fold;
 pub mod measure;
 pub mod moves;

@@ -12,6 +12,7 @@
 
 pub mod database;
 pub mod ddl;
+pub mod delete;
 pub mod disks;
 pub mod due_values;
 pub mod expr;
@@ -34,17 +35,21 @@ pub mod upgrade;
 
 mod append;
 mod core;
+mod folded;
 mod job;
 mod live;
 mod nowhere;
 mod place;
+mod sets;
 mod write;
 
 pub use database::Engine;
 pub use disks::{Disk, DiskInfo, Disks, Existing, NewDisk};
 pub use ebb_storage::{Clock, Error, ErrorKind, Result, Timestamp, nearest, refs::AsOf};
 pub use hide::{Hide, Hiding};
-pub use ingest::{InsertOptions, Inserted, Pending, Savepoint, StagedInsert, Transaction};
+pub use delete::{DeleteRequest, Deleted};
+pub use ebb_storage::refs::AsOf;
+pub use ingest::{InsertOptions, Inserted, Pending, PendingRows, Savepoint, StagedInsert, Transaction};
 pub use logs::Log;
 pub use observe::{Explained, PartPlace, RunningJob, Status};
 pub use open::{OpenOptions, Places};

@@ -52,7 +52,7 @@ impl Live {
 
     /// Whether a record of the tail names that part.
     pub fn stages(&self, stream: StreamId, part: ebb_storage::ids::PartId) -> bool {
-        self.tails.get(&stream).is_some_and(|t| t.staged().iter().any(|(_, parts)| parts.iter().any(|p| p.id == part)))
+        self.tails.get(&stream).is_some_and(|t| t.names(part))
     }
 }
 

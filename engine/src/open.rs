@@ -138,13 +138,16 @@ impl Engine {
             dir,
             moving: tokio::sync::Mutex::default(),
             flushing: Mutex::default(),
+            changing: Mutex::default(),
+            layouts: Mutex::default(),
+            sets: Arc::default(),
         });
         attach(&core).await;
         sweep_orphans(&core).await?;
         count_placed(&core);
+        sets::load(&core, &core.live.read()).await?;
         logs::streams::ensure(&core).await?;
         core.appender.trim(&core);
-        drop_partitions(&core).await;
         Ok(Engine::begin(core))
     }
 }
@@ -217,25 +220,24 @@ fn fold(manifest: &Manifest, tails: &mut HashMap<StreamId, Tail>, lsn: Lsn, reco
             let n = parts.iter().map(|p| p.rows).sum();
             (Content::Parts(parts.into()), n)
         }
-        Verb::Truncate => (Content::Truncate, 0),
-        Verb::DropPartition => {
-            let partition = std::str::from_utf8(&record.body).map_err(|_| at(Error::corrupt("a partition that is no text")))?;
-            (Content::DropPartition(partition.into()), 0)
+        Verb::Truncate | Verb::Rollback | Verb::FastForward | Verb::CherryPick => {
+            (Content::Lineage(Arc::new(NewLineage::decode(&record.body).map_err(at)?)), 0)
+        }
+        Verb::Delete | Verb::DropPartition | Verb::Deduplicate => {
+            (Content::Delete(Arc::new(Deleting::decode(&record.body).map_err(at)?)), 0)
         }
         other => return Err(at(Error::invalid(format!("this program does not know what '{other}' does: open it with a newer Ebb")))),
     };
-    tail.push(info_of(h, rows), lsn, content);
+    let before = tail.head_of(h.branch).unwrap_or_else(|| state.head_of(h.branch));
+    // Rows of a branch that was dropped are nowhere.
+    let gone = h.branch != BranchId::MAIN && state.branch(h.branch).is_none();
+    let info = info_of(h, before, &content, rows);
+    let content = match gone && matches!(content, Content::Rows(_)) {
+        true => Content::Parts(Vec::new().into()),
+        false => content,
+    };
+    tail.push(info, lsn, content);
     Ok(())
-}
-
-/// Drops that a crash kept from being carried out, before anybody reads.
-async fn drop_partitions(core: &Core) {
-    let waiting: Vec<StreamId> = core.live.read().tails().filter(|(_, t)| !t.dropped().is_empty()).map(|(id, _)| *id).collect();
-    for stream in waiting {
-        if let Err(e) = flush::flush(core, stream).await {
-            core.note(&e);
-        }
-    }
 }
 
 /// Keys of inserts that the record lists and the tails remember.
@@ -267,7 +269,7 @@ fn count_placed(core: &Core) {
     let live = core.live.read();
     let listed = live.manifest.streams().flat_map(|s| s.parts.values()).map(|p| &p.placement);
     let removed = live.manifest.graveyard.values().map(|g| &g.part.placement);
-    let staged = live.tails().flat_map(|(_, t)| t.staged().iter().flat_map(|(_, parts)| parts.iter().map(|p| &p.placement)));
+    let staged = live.tails().flat_map(|(_, t)| t.staged().iter().flat_map(|(.., parts)| parts.iter().map(|p| &p.placement)));
     for placement in listed.chain(removed).chain(staged) {
         core.disks.placed(placement.disk, placement.bytes);
     }

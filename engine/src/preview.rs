@@ -167,6 +167,9 @@ fn copy(core: &Core, stream: StreamId, trial: &Trial, at: Timestamp, folder: &Fo
         dir: None,
         moving: Default::default(),
         flushing: Default::default(),
+        changing: Default::default(),
+        layouts: Default::default(),
+        sets: core.sets.clone(),
     }))
 }
 

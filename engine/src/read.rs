@@ -5,16 +5,25 @@
 
 use crate::{
     disks::Disks,
+    folded,
     ingest::{Pending, Waiting},
     live::Live,
+    sets::RowSets,
     write::stamped,
 };
-use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use arrow::{
+    array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch},
+    compute::{filter, filter_record_batch},
+    datatypes::Int64Type,
+};
 use ebb_storage::{
-    ids::{BranchId, SchemaVersion, Sn, StreamId},
+    Error, Result, Timestamp,
+    ids::{BranchId, CommitNo, SchemaVersion, Sn, StreamId},
+    lineage::{Cut, Seen, SnRange, SnSet, Visibility},
     manifest::{Manifest, StreamState},
-    part::{PartMeta, RowSet, meta::RowsAt},
-    stream_def::StreamDef,
+    part::{PartMeta, RowSet},
+    refs::AsOf,
+    stream_def::{SettingValue, StreamDef},
 };
 use object_store::{ObjectStore, path::Path};
 use std::sync::Arc;
@@ -24,18 +33,26 @@ use std::sync::Arc;
 pub struct ReadView {
     pub(crate) live: Arc<Live>,
     pub(crate) disks: Arc<Disks>,
+    pub(crate) sets: Arc<RowSets>,
 }
 
 /// A stream as one cut sees it. It holds its parts as long as the view that it came from lives, or it itself.
 #[derive(Clone)]
 pub struct StreamView {
+    /// The columns to read with: of a tag those of its moment, else those of today.
     pub def: Arc<StreamDef>,
+    /// With what the tail's records change beside rows.
     pub state: Arc<StreamState>,
-    /// Parts with rows that main's head sees, in the order of their ids.
+    pub cut: Cut,
+    /// The record that the cut stands at; of main's head the newest of main.
+    pub sn: Sn,
+    /// Main's present or past state, where removals by rules count, rather than a tag's or branch's.
+    pub of_main: bool,
+    /// Parts with rows that the cut sees, in the order of their ids.
     pub parts: Vec<LivePart>,
-    /// Rows that are in no part yet, in the order of their records.
+    /// Rows that are in no part yet and that the cut sees, in the order of their records.
     pub tail: Vec<TailRows>,
-    /// The newest record of the stream.
+    /// The newest record of the stream, whatever branch it was written to.
     pub head_sn: Sn,
     /// Records up to this one are in parts.
     pub applied_sn: Sn,
@@ -52,8 +69,10 @@ pub struct LivePart {
     pub disk: Arc<str>,
     /// Reading it goes over the network.
     pub remote: bool,
-    /// Rows of the file that main's head does not see.
+    /// Rows of the file that the cut does not see: deleted for it, or expired.
     pub hidden: Option<Arc<RowSet>>,
+    /// The cut sees rows with these sns only; `None`: with any.
+    pub sns: Option<SnSet>,
     /// A staged part's rows all have this sn; the file's `_tp_sn` column says 0.
     pub sn_of_record: Option<Sn>,
     /// Whoever opens the file later than the view ends keeps this.
@@ -79,6 +98,8 @@ impl Hold {
 pub struct TailRows {
     /// The newest record among them.
     pub sn: Sn,
+    /// All of them were written to it.
+    pub branch: BranchId,
     pub schema_version: SchemaVersion,
     /// In `row_schema` of that version.
     pub rows: RecordBatch,
@@ -87,6 +108,36 @@ pub struct TailRows {
 }
 
 impl TailRows {
+    /// The rows that a cut sees; `None` where it sees none.
+    fn seen(&self, seen: &Seen) -> Option<Self> {
+        let first = self.sns.as_ref().and_then(|s| s.values().first().copied()).map_or(self.sn, |sn| Sn(sn as u64));
+        let own = SnRange { after: Sn(first.0.saturating_sub(1)), to: self.sn };
+        match seen.of_rows(std::iter::once((self.branch, own))) {
+            Visibility::All => Some(self.clone()),
+            Visibility::None => None,
+            Visibility::Some(set) => self.with(|sn| set.contains(sn)),
+        }
+    }
+
+    /// The rows whose sn `keep` says yes to; `None` where there are none.
+    pub(crate) fn with(&self, keep: impl Fn(Sn) -> bool) -> Option<Self> {
+        let Some(sns) = &self.sns else { return keep(self.sn).then(|| self.clone()) };
+        self.masked(&sns.values().iter().map(|sn| keep(Sn(*sn as u64))).collect())
+    }
+
+    /// The rows that the mask says yes to; `None` where there are none.
+    pub(crate) fn masked(&self, mask: &BooleanArray) -> Option<Self> {
+        match mask.true_count() {
+            0 => None,
+            n if n == self.rows.num_rows() => Some(self.clone()),
+            _ => Some(Self {
+                rows: filter_record_batch(&self.rows, mask).ok()?,
+                sns: self.sns.as_ref().and_then(|sns| Some(filter(sns, mask).ok()?.as_primitive::<Int64Type>().clone())),
+                ..self.clone()
+            }),
+        }
+    }
+
     /// `_tp_sn` of each row.
     pub fn sn_column(&self) -> ArrayRef {
         match &self.sns {
@@ -106,75 +157,124 @@ impl ReadView {
         self.live.manifest.user_streams()
     }
 
+    /// Main's head.
     pub fn stream(&self, id: StreamId) -> Option<StreamView> {
-        self.live.manifest.stream(id).map(|s| self.view(s))
+        self.live.manifest.stream(id).map(|s| self.head(s))
     }
 
+    /// Main's head.
     pub fn stream_named(&self, database: &str, name: &str) -> Option<StreamView> {
-        self.live.manifest.stream_named(database, name).map(|s| self.view(s))
+        self.live.manifest.stream_named(database, name).map(|s| self.head(s))
     }
 
-    /// `view` with the staged parts that a transaction inserted; its other rows are [`Pending::rows`]. What a transaction inserts comes
-    /// behind all records of the cut.
+    /// A stream's state with all that the tail's records say folded in but their rows.
+    pub fn state(&self, id: StreamId) -> Option<Arc<StreamState>> {
+        self.live.manifest.stream(id).map(|s| folded::whole(s, &self.live.tail(id)))
+    }
+
+    /// What a cut saw.
+    ///
+    /// # Errors
+    /// `NotFound` for a stream or ref that is not there, `Invalid` for a cut outside the history, naming the oldest there is.
+    pub fn stream_as_of(&self, id: StreamId, at: &AsOf, now: Timestamp) -> Result<StreamView> {
+        let state = self.state(id).ok_or_else(|| Error::not_found("the stream does not exist (any more)"))?;
+        let found = state.resolve(at, now, history_max_ref_age(&state.def))?;
+        let def = found.schema.map(|v| state.schema(v).clone());
+        Ok(self.view(&state, found.cut, found.sn, def))
+    }
+
+    /// `view` with what a transaction did: staged parts that it inserted (its other rows are [`Pending::rows`]), and without the rows it
+    /// deleted. What a transaction inserts comes behind all records of the cut.
     pub fn with_pending(&self, mut view: StreamView, pending: &Pending) -> StreamView {
         let sn = Sn(view.head_sn.0.saturating_add(1));
-        for waiting in &pending.parts {
-            let parts = waiting.metas().iter().filter_map(|p| self.part(&Arc::new(stamped(p, sn)), Some(sn)));
+        let branch = view.cut.branch;
+        let own = pending.of(branch);
+        for waiting in &own.parts {
+            let parts = waiting.metas().iter().map(|p| self.part(&Arc::new(stamped(p, sn, branch)), Some(sn), None));
             view.parts.extend(parts.map(|p| LivePart { hold: Hold { _own: Some(waiting.clone()), ..p.hold }, ..p }));
+        }
+        for deleted in &own.deleted {
+            deleted.take_from(&mut view);
         }
         view
     }
 
-    fn view(&self, state: &Arc<StreamState>) -> StreamView {
-        let id = state.def.id;
-        let tail = self.live.tail(id);
-        let seen = |p: &&Arc<PartMeta>| tail.truncated_at().is_none_or(|at| p.max_sn() > at);
-        let listed = state.parts.values().filter(seen).filter_map(|p| self.part(p, p.sn_in_meta.then(|| p.max_sn())));
-        let staged = tail.staged().iter().flat_map(|(sn, parts)| parts.iter().map(|p| (*sn, p)));
-        let staged = staged.filter_map(|(sn, p)| self.part(&Arc::new(stamped(p, sn)), Some(sn)));
+    fn head(&self, state: &Arc<StreamState>) -> StreamView {
+        let tail = self.live.tail(state.def.id);
+        let state = folded::layout(state, &tail);
+        self.view(&state, state.head(), state.head_of(BranchId::MAIN), None)
+    }
+
+    /// `state` knows the tail's lineages and deletions.
+    fn view(&self, state: &Arc<StreamState>, cut: Cut, sn: Sn, def: Option<Arc<StreamDef>>) -> StreamView {
+        let tail = self.live.tail(state.def.id);
+        let seen = state.seen(&cut);
+        let origins = |p: &PartMeta| match seen.of_rows(p.origins.iter().map(|o| (o.branch, o.sns))) {
+            Visibility::All => Some(None),
+            Visibility::None => None,
+            Visibility::Some(sns) => Some(Some(sns)),
+        };
+        let of_part = |p: &Arc<PartMeta>, sn_of_record: Option<Sn>| {
+            let sns = origins(p)?;
+            let part = match hidden_rows(&self.sets, p, &seen) {
+                Ok(hidden) if hidden.as_ref().is_some_and(|h| h.len() >= p.rows) => return None,
+                Ok(hidden) => LivePart { hidden: hidden.map(Arc::new), ..self.part(p, sn_of_record, sns) },
+                // Reading it says so.
+                Err(e) => LivePart { store: self.disks.failing(p.placement.disk, e), ..self.part(p, sn_of_record, sns) },
+            };
+            Some(part)
+        };
+        let listed = state.parts.values().filter_map(|p| of_part(p, p.sn_in_meta.then(|| p.max_sn())));
+        let staged = tail.staged().iter().flat_map(|(sn, branch, parts)| parts.iter().map(|p| (*sn, *branch, p)));
+        let staged = staged.filter_map(|(sn, branch, p)| {
+            let deletions = folded::deletions_of(&tail, p.id).collect();
+            of_part(&Arc::new(PartMeta { deletions, ..stamped(p, sn, branch) }), Some(sn))
+        });
         StreamView {
-            def: state.def.clone(),
-            state: state.clone(),
+            def: def.unwrap_or_else(|| state.def.clone()),
             parts: listed.chain(staged).collect(),
-            tail: tail.chunks().iter().map(|c| c.as_ref().clone()).collect(),
+            tail: tail.chunks().iter().filter_map(|c| c.seen(&seen)).collect(),
+            state: state.clone(),
+            of_main: cut.horizon == CommitNo(u64::MAX),
+            cut,
+            sn,
             head_sn: tail.head(),
             applied_sn: state.applied_sn,
             _held: Hold::of(&self.live),
         }
     }
 
-    /// `None` where main's head sees nothing of it. A part on a disk that is away is listed with a store that says so.
-    fn part(&self, meta: &Arc<PartMeta>, sn_of_record: Option<Sn>) -> Option<LivePart> {
-        let hidden = hidden_rows(meta);
-        if hidden.as_ref().is_some_and(|h| h.len() >= meta.rows) {
-            return None;
-        }
+    /// A part on a disk that is away is listed with a store that says so.
+    fn part(&self, meta: &Arc<PartMeta>, sn_of_record: Option<Sn>, sns: Option<SnSet>) -> LivePart {
         let disk = self.disks.disk_or_away(meta.placement.disk);
-        Some(LivePart {
+        LivePart {
             key: self.disks.key(meta.stream, meta.id, meta.placement.generation),
             store: disk.store.clone(),
             disk: disk.name.clone(),
             remote: disk.def.as_ref().is_some_and(|d| d.is_remote()),
             meta: meta.clone(),
-            hidden: hidden.map(Arc::new),
+            hidden: None,
+            sns,
             sn_of_record,
             hold: Hold::of(&self.live),
-        })
+        }
     }
 }
 
-/// Rows of the file that main's head does not see: deleted on main, or expired. Only what the manifest itself holds; sets that lie
-/// beside the part do not occur before there is DELETE FROM.
-pub(crate) fn hidden_rows(meta: &PartMeta) -> Option<RowSet> {
-    let deleted = meta.deletions.iter().filter(|d| d.branch == BranchId::MAIN).map(|d| &d.rows);
-    let expired = meta.expired.iter().map(|e| &e.rows);
+fn history_max_ref_age(def: &StreamDef) -> Option<i64> {
+    match def.settings.get("history_max_ref_age_ms") {
+        Some(SettingValue::Int(ms)) => Some(*ms),
+        _ => None,
+    }
+}
+
+/// Rows of the file that a cut does not see: deleted by a record that it sees, or expired within its horizon.
+pub(crate) fn hidden_rows(sets: &RowSets, meta: &PartMeta, seen: &Seen) -> Result<Option<RowSet>> {
+    let deleted = meta.deletions.iter().filter(|d| seen.contains(d.branch, d.sn)).map(|d| &d.rows);
+    let expired = meta.expired.iter().filter(|e| e.commit <= seen.horizon).map(|e| &e.rows);
     let mut hidden = RowSet::default();
     for rows in deleted.chain(expired) {
-        match rows {
-            RowsAt::Inline(rows) => hidden.0 |= &rows.0,
-            RowsAt::All => _ = hidden.0.insert_range(0..meta.rows as u32),
-            RowsAt::Beside { .. } => {}
-        }
+        hidden.0 |= &sets.rows(meta, rows)?.0;
     }
-    (!hidden.is_empty()).then_some(hidden)
+    Ok((!hidden.is_empty()).then_some(hidden))
 }

@@ -206,8 +206,8 @@ pub fn describe(written: Written, about: About) -> Stored {
 }
 
 /// A staged part once its record has its sn.
-pub fn stamped(meta: &PartMeta, sn: Sn) -> PartMeta {
-    let origin = Origin { branch: BranchId::MAIN, sns: SnRange { after: Sn(sn.0.saturating_sub(1)), to: sn }, rows: meta.rows };
+pub fn stamped(meta: &PartMeta, sn: Sn, branch: BranchId) -> PartMeta {
+    let origin = Origin { branch, sns: SnRange { after: Sn(sn.0.saturating_sub(1)), to: sn }, rows: meta.rows };
     let mut meta = PartMeta { origins: vec![origin], sn_in_meta: true, ..meta.clone() };
     meta.name = name_of(&meta);
     meta
@@ -230,9 +230,9 @@ pub fn name(partition: &str, (min_sn, max_sn): (Sn, Sn), level: u32, id: PartId)
     format!("{partition}_{min_sn}_{max_sn}_{level}_{id}")
 }
 
-/// One origin for rows of main whose sns lie between these.
-pub fn origin_of(sns: &dyn Array, rows: u64) -> Option<Origin> {
+/// One origin for rows of a branch whose sns lie between these.
+pub fn origin_of(branch: BranchId, sns: &dyn Array, rows: u64) -> Option<Origin> {
     let sns = sns.as_primitive_opt::<arrow::datatypes::Int64Type>()?;
     let (min, max) = (arrow::compute::min(sns)?, arrow::compute::max(sns)?);
-    Some(Origin { branch: BranchId::MAIN, sns: SnRange { after: Sn((min as u64).saturating_sub(1)), to: Sn(max as u64) }, rows })
+    Some(Origin { branch, sns: SnRange { after: Sn((min as u64).saturating_sub(1)), to: Sn(max as u64) }, rows })
 }

@@ -139,6 +139,56 @@ impl Lineage {
     }
 }
 
+/// What a cut sees of each branch, lineage and position together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    pub sets: Vec<(BranchId, SnSet)>,
+    /// Removals by rules count up to this commit.
+    pub horizon: CommitNo,
+}
+
+/// How much of a part a cut sees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Visibility {
+    All,
+    None,
+    /// Rows with these sns: those of the part's branches do not overlap.
+    Some(SnSet),
+}
+
+impl Seen {
+    pub fn of(lineage: &Lineage, cut: &Cut) -> Self {
+        Self { sets: lineage.clipped(cut.sn), horizon: cut.horizon }
+    }
+    fn set(&self, branch: BranchId) -> Option<&SnSet> {
+        self.sets.iter().find(|(b, _)| *b == branch).map(|(_, set)| set)
+    }
+    /// Whether it sees the record `sn` of `branch`.
+    pub fn contains(&self, branch: BranchId, sn: Sn) -> bool {
+        self.set(branch).is_some_and(|set| set.contains(sn))
+    }
+    /// How much it sees of rows of these branches and sns.
+    pub fn of_rows(&self, rows: impl Iterator<Item = (BranchId, SnRange)> + Clone) -> Visibility {
+        let (mut all, mut none) = (true, true);
+        for (branch, sns) in rows.clone() {
+            let set = self.set(branch);
+            all &= set.is_some_and(|s| s.covers(sns));
+            none &= !set.is_some_and(|s| s.touches(sns));
+        }
+        match (all, none) {
+            (_, true) => Visibility::None,
+            (true, _) => Visibility::All,
+            _ => {
+                let seen = |(branch, sns): (BranchId, SnRange)| {
+                    let own = SnSet::new([sns]);
+                    self.set(branch).map(|s| s.intersection(&own)).unwrap_or_default()
+                };
+                Visibility::Some(rows.map(seen).fold(SnSet::default(), |a, b| a.union(&b)))
+            }
+        }
+    }
+}
+
 /// A point to read at. The horizon is the commit up to which removals by rules count: for main the newest one, always.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Cut {

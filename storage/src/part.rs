@@ -30,6 +30,6 @@ pub use encode::{Encoded, PartEncoder, WriteOptions};
 pub use merge::{Merge, MergeSource, SourceBatch};
 pub use meta::PartMeta;
 pub use reader::PartReader;
-pub use row_map::RowMap;
+pub use row_map::{RowMap, Run};
 pub use row_set::RowSet;
 pub use staging::Staging;

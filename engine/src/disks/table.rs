@@ -54,13 +54,14 @@ impl Disks {
 
     /// The disk, or one that answers every call with what is wrong.
     pub fn disk_or_away(&self, id: DiskId) -> Disk {
-        self.known(id).unwrap_or_else(|| {
-            let name = format!("disk {id}");
-            let kind = DiskKind::Local { path: Default::default() };
-            let def = Arc::new(DiskDef { id, name: name.clone(), kind, capacity_bytes: None, max_usage_pct: 100 });
-            let link = Arc::new(Link::new(def, Arc::new(Never(unknown(id))), self.opening.clone()));
-            Disk::new(id, &name, Arc::new(Watched(link)))
-        })
+        self.known(id).unwrap_or_else(|| Disk::new(id, &format!("disk {id}"), self.failing(id, unknown(id))))
+    }
+
+    /// A store that answers everything with an error.
+    pub(crate) fn failing(&self, id: DiskId, e: Error) -> Arc<dyn ObjectStore> {
+        let kind = DiskKind::Local { path: Default::default() };
+        let def = Arc::new(DiskDef { id, name: format!("disk {id}"), kind, capacity_bytes: None, max_usage_pct: 100 });
+        Arc::new(Watched(Arc::new(Link::new(def, Arc::new(Never(e)), self.opening.clone()))))
     }
 
     pub(crate) fn attach(&self, def: Arc<DiskDef>) -> Disk {

@@ -12,23 +12,18 @@ use crate::{
     upgrade::upgrade,
     write::{self, About, Stored},
 };
-use arrow::{
-    array::{ArrayRef, AsArray, BooleanArray, RecordBatch},
-    compute::{filter, filter_record_batch},
-    datatypes::Int64Type,
-};
+use arrow::array::{ArrayRef, RecordBatch};
 use ebb_storage::{
     Error, ErrorKind, Result, Timestamp,
     clock::Stopwatch,
-    ids::{BranchId, ColumnId, Sn, StreamId},
-    lineage::{Lineage, SnRange, SnSet},
-    manifest::{
-        Edit, Expect,
-        edit::{PartEvent, RemoveReason},
-    },
-    part::PartMeta,
+    ids::{BranchId, ColumnId, PartId, StreamId},
+    manifest::{Edit, Expect, edit::PartEvent},
+    part::{PartMeta, meta::Deletion},
 };
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
 
 /// Flushes a stream; whether there was anything to flush.
 ///
@@ -61,13 +56,11 @@ pub async fn flush(core: &Core, stream: StreamId) -> Result<bool> {
             }
         }
     }
-    let staged = tail.staged().iter().flat_map(|(sn, parts)| parts.iter().map(move |p| (sn, p)));
-    let staged = staged.map(|(sn, p)| write::stamped(p, *sn));
+    let staged = tail.staged().iter().flat_map(|(sn, branch, parts)| parts.iter().map(move |p| (*sn, *branch, p)));
+    let staged = staged.map(|(sn, branch, p)| write::stamped(p, sn, branch));
     let metas: Vec<_> = staged.chain(stored.iter().map(|s| s.meta.clone())).collect();
     let records: Vec<_> = tail.records().cloned().collect();
     let expect = vec![Expect::Applied { stream, sn: state.applied_sn }];
-    let (truncated_at, dropped) = (tail.truncated_at(), tail.dropped().to_vec());
-    let is_dropped = |p: &PartMeta| dropped.iter().any(|(at, partition)| *partition == p.partition && p.max_sn() <= *at);
     let duration_ms = started.elapsed().as_millis() as u64;
     let edits = |m: &ebb_storage::manifest::Manifest, (_, time)| {
         let mut edits = Vec::new();
@@ -75,26 +68,22 @@ pub async fn flush(core: &Core, stream: StreamId) -> Result<bool> {
         let row = |event, part: &PartMeta, reason: &str| {
             part_row(core, state, time, event, part, Told { duration_ms, reason: reason.to_owned(), ..Told::default() })
         };
-        if let Some(at) = truncated_at {
-            edits.push(Edit::SetLineage { stream, branch: BranchId::MAIN, lineage: main_after(at) });
-            for part in state.parts.values().filter(|p| p.max_sn() <= at) {
-                edits.push(Edit::RemovePart { stream, part: part.id, why: RemoveReason::Statement });
-                edits.extend(row(PartEvent::DropPart, part, "truncate"));
-            }
-        }
-        for part in state.parts.values().filter(|p| is_dropped(p)) {
-            edits.push(Edit::RemovePart { stream, part: part.id, why: RemoveReason::Statement });
-            edits.extend(row(PartEvent::DropPart, part, "drop partition"));
+        for (branch, lineage) in tail.lineages() {
+            edits.push(Edit::SetLineage { stream, branch: *branch, lineage: lineage.clone() });
         }
         edits.push(Edit::Apply { stream, sn: upto, records });
         edits.push(Edit::LogApplied { lsn: core.appender.applied_once(core, &[(stream, upto)]) });
+        let mut new: HashSet<PartId> = HashSet::new();
         for part in metas {
             edits.extend(row(PartEvent::NewPart, &part, if part.sn_in_meta { "insert" } else { "flush" }));
-            let (id, is_dropped) = (part.id, is_dropped(&part));
+            new.insert(part.id);
             edits.push(Edit::AddPart(Box::new(part)));
-            // A staged part: listed and removed in one step, so that its object is deleted.
-            if is_dropped {
-                edits.push(Edit::RemovePart { stream, part: id, why: RemoveReason::Statement });
+        }
+        for deletion in tail.deletions() {
+            // A part that is gone was replaced by one that carries the deletion.
+            for target in deletion.what.targets.iter().filter(|t| state.parts.contains_key(&t.part) || new.contains(&t.part)) {
+                let deletion = Deletion { branch: deletion.branch, sn: deletion.sn, rows: target.rows.clone() };
+                edits.push(Edit::AddDeletion { stream, part: target.part, deletion });
             }
         }
         Ok(edits)
@@ -122,22 +111,18 @@ pub async fn flush(core: &Core, stream: StreamId) -> Result<bool> {
     }
 }
 
-/// What main sees once all up to `at` is truncated.
-fn main_after(at: Sn) -> Lineage {
-    Lineage { from: at, sees: vec![(BranchId::MAIN, SnSet::new([SnRange { after: at, to: Sn(u64::MAX) }]))] }
-}
-
 /// What of the tail becomes one part.
 struct Share {
+    branch: BranchId,
     partition: Arc<str>,
     batches: Vec<(RecordBatch, ArrayRef)>,
     filled: Vec<ColumnId>,
 }
 
-/// The tail's rows by partition, without those of partitions that were dropped after them.
+/// The tail's rows by branch and partition.
 fn shares(compiled: &Compiled, tail: &Tail, compiler: &dyn crate::expr::ExprCompiler) -> Result<Vec<Share>> {
     let mut filled: Vec<ColumnId> = Vec::new();
-    let mut shares: BTreeMap<Arc<str>, Vec<(RecordBatch, ArrayRef)>> = BTreeMap::new();
+    let mut shares: BTreeMap<(BranchId, Arc<str>), Vec<(RecordBatch, ArrayRef)>> = BTreeMap::new();
     for chunk in tail.chunks() {
         let rows = match chunk.schema_version == compiled.def.schema_version {
             true => chunk.rows.clone(),
@@ -157,30 +142,17 @@ fn shares(compiled: &Compiled, tail: &Tail, compiler: &dyn crate::expr::ExprComp
                 None => sns.clone(),
                 Some(wanted) => arrow::compute::take(&sns, wanted, None)?,
             };
-            let dropped_at = tail.dropped().iter().find(|(_, p)| *p == share.partition).map(|(at, _)| *at);
-            let (part_rows, part_sns) = match dropped_at {
-                None => (part_rows, part_sns),
-                Some(at) => after(at, &part_rows, &part_sns)?,
-            };
-            if part_rows.num_rows() > 0 {
-                shares.entry(share.partition).or_default().push((part_rows, part_sns));
-            }
+            shares.entry((chunk.branch, share.partition)).or_default().push((part_rows, part_sns));
         }
     }
     filled.sort_unstable();
     filled.dedup();
-    Ok(shares.into_iter().map(|(partition, batches)| Share { partition, batches, filled: filled.clone() }).collect())
-}
-
-/// Rows of records that came after `at`.
-fn after(at: Sn, rows: &RecordBatch, sns: &ArrayRef) -> Result<(RecordBatch, ArrayRef)> {
-    let numbers = sns.as_primitive_opt::<Int64Type>().ok_or_else(|| Error::internal("sns that are no int64"))?;
-    let later: BooleanArray = numbers.iter().map(|sn| sn.map(|sn| sn > at.0 as i64)).collect();
-    Ok((filter_record_batch(rows, &later)?, filter(sns, &later)?))
+    let share = |((branch, partition), batches)| Share { branch, partition, batches, filled: filled.clone() };
+    Ok(shares.into_iter().map(share).collect())
 }
 
 async fn write_share(core: &Core, stream: StreamId, compiled: &Arc<Compiled>, share: Share, now: Timestamp) -> Result<Stored> {
-    let Share { partition, batches, filled } = share;
+    let Share { branch, partition, batches, filled } = share;
     let for_encoder = compiled.clone();
     // In memory rows take more than in a part.
     let bytes = batches.iter().map(|(r, _)| r.get_array_memory_size() as u64).sum();
@@ -192,7 +164,7 @@ async fn write_share(core: &Core, stream: StreamId, compiled: &Arc<Compiled>, sh
         batches.iter().try_for_each(|(rows, _)| unsorted.push(&for_encoder, rows))?;
         let sns: Vec<&dyn arrow::array::Array> = batches.iter().map(|(_, s)| s.as_ref()).collect();
         let sns = arrow::compute::concat(&sns)?;
-        let origin = write::origin_of(sns.as_ref(), unsorted.rows() as u64);
+        let origin = write::origin_of(branch, sns.as_ref(), unsorted.rows() as u64);
         drop(batches);
         Ok((unsorted.gathered()?.encode(&for_encoder, &sns, encoder)?, origin))
     };

@@ -4,15 +4,16 @@ use crate::{
     Engine,
     append::NewRecord,
     core::Core,
-    ingest::{gate::admit, keys::Claim, partition, rows, tail::Content},
+    ingest::{content::Content, gate::admit, keys::Claim, partition, rows},
     limits,
     stream::Compiled,
 };
 use arrow::array::RecordBatch;
 use ebb_storage::{
     Error, Result,
-    ids::{SchemaVersion, Sn, StreamId},
+    ids::{BranchId, SchemaVersion, Sn, StreamId},
     manifest::StreamState,
+    refs::{MAIN, RefKind},
     verb::Verb,
 };
 use std::sync::Arc;
@@ -22,6 +23,8 @@ use std::sync::Arc;
 pub struct InsertOptions {
     /// The version that the batches' `row_schema` is of.
     pub schema_version: SchemaVersion,
+    /// The branch to write to; `None`: main.
+    pub branch: Option<String>,
     /// A second insert with the same key is answered as the first was, and adds nothing.
     pub key: Option<String>,
 }
@@ -66,7 +69,8 @@ impl Engine {
         };
         let partitions = partitions_of(&compiled, &rows)?;
         admit(core, stream, &partitions).await?;
-        let record = logged(stream, &rows, &options)?;
+        let branch = branch_of(core, &state, options.branch.as_deref())?;
+        let record = logged(stream, branch, &rows, &options)?;
         let sns = core.appender.append(core, vec![record]).await?;
         let inserted = Inserted { sn: sns.first().copied().unwrap_or_default(), rows: rows.num_rows() as u64 };
         if let Some(claim) = claim {
@@ -98,10 +102,25 @@ pub(crate) fn partitions_of(compiled: &Compiled, rows: &RecordBatch) -> Result<V
     Ok(shares.into_iter().map(|s| s.partition).collect())
 }
 
-pub(crate) fn logged(stream: StreamId, rows: &RecordBatch, options: &InsertOptions) -> Result<NewRecord> {
+/// The branch that is written to.
+///
+/// # Errors
+/// `NotFound` where there is none of that name, or no more; `Invalid` for a tag.
+pub(crate) fn branch_of(core: &Core, state: &StreamState, name: Option<&str>) -> Result<BranchId> {
+    let Some(name) = name.filter(|n| *n != MAIN) else { return Ok(BranchId::MAIN) };
+    let found = state.live_ref(name, core.now(), core.compiled(&state.def)?.settings.history_max_ref_age_ms)?;
+    match found.kind {
+        RefKind::Branch => Ok(found.cut.branch),
+        RefKind::Tag => Err(Error::invalid(format!("'{name}' of {} is a tag, which nobody writes to: write to a branch", state.def.full_name()))),
+    }
+}
+
+pub(crate) fn logged(stream: StreamId, branch: BranchId, rows: &RecordBatch, options: &InsertOptions) -> Result<NewRecord> {
     Ok(NewRecord {
         stream,
+        branch,
         verb: Verb::Insert,
+        expects_head: None,
         schema_version: options.schema_version,
         key: options.key.clone(),
         rows_added: rows.num_rows() as u64,

@@ -9,11 +9,11 @@ use crate::{
     core::Core,
     ingest::{
         InsertOptions, Inserted,
+        content::{Content, encode_parts},
         gate::admit,
-        insert::current,
+        insert::{branch_of, current},
         keys::{Claim, Claimed},
         partition, rows,
-        tail::Content,
         unsorted::{Gathered, Unsorted},
     },
     limits,
@@ -24,7 +24,7 @@ use crate::{
 use arrow::array::{ArrayRef, DictionaryArray, Int32Array, Int64Array, RecordBatch};
 use ebb_storage::{
     Error, Result,
-    ids::StreamId,
+    ids::{BranchId, StreamId},
     part::{PartMeta, WriteOptions},
     verb::Verb,
 };
@@ -41,6 +41,7 @@ use tokio::task::JoinSet;
 pub struct StagedInsert {
     core: Arc<Core>,
     stream: StreamId,
+    branch: BranchId,
     options: InsertOptions,
     compiled: Arc<Compiled>,
     buffers: HashMap<Arc<str>, Buffer>,
@@ -224,7 +225,9 @@ impl StagedInsert {
         let parts: Vec<Arc<PartMeta>> = stored.iter().map(|s| Arc::new(s.meta.clone())).collect();
         let record = NewRecord {
             stream: self.stream,
+            branch: self.branch,
             verb: Verb::InsertStaged,
+            expects_head: None,
             schema_version: self.options.schema_version,
             key: self.options.key.clone(),
             rows_added: self.rows,
@@ -294,18 +297,6 @@ fn size_of(share: &RecordBatch, rows: &RecordBatch, bytes: usize) -> usize {
     bytes / rows.num_rows().max(1) * share.num_rows()
 }
 
-/// The body of a record that names parts.
-pub(crate) fn encode_parts(parts: &[Arc<PartMeta>]) -> Result<bytes::Bytes> {
-    let text = serde_json::to_vec(parts).map_err(|e| Error::internal(format!("part metas do not encode: {e}")))?;
-    Ok(text.into())
-}
-
-/// # Errors
-/// `Corrupt` where the bytes are no part metas.
-pub(crate) fn decode_parts(body: &[u8]) -> Result<Vec<Arc<PartMeta>>> {
-    serde_json::from_slice(body).map_err(|e| Error::corrupt(format!("the parts that a log record names do not decode: {e}")))
-}
-
 impl Engine {
     /// Begins an insert of many batches.
     ///
@@ -315,6 +306,7 @@ impl Engine {
         let core = self.core.clone();
         let state = core.stream(stream)?;
         let compiled = current(&core, &state, options.schema_version)?;
+        let branch = branch_of(&core, &state, options.branch.as_deref())?;
         let (claim, known) = match &options.key {
             None => (None, None),
             Some(key) => match core.keys.claim(stream, key).await {
@@ -325,6 +317,7 @@ impl Engine {
         Ok(StagedInsert {
             core,
             stream,
+            branch,
             options,
             compiled,
             buffers: HashMap::new(),

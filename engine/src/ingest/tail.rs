@@ -3,16 +3,26 @@
 //! A value: publishing a record makes a new tail that shares almost all of the old one. Small records are run together as they come
 //! (each row is copied a logarithmic number of times), so that a scan sees few batches however small the inserts were.
 //!
+//! Rows of one chunk are of one branch. What records change beside rows (what branches see, which rows of parts are gone) stays here
+//! until the flush tells the manifest.
+//!
 //! Guards: a row is in exactly one chunk, chunks and records are in the order of their sns.
 
-use crate::{ingest::rows, read::TailRows};
+use crate::{
+    ingest::{
+        content::{Content, Deleting},
+        rows,
+    },
+    read::TailRows,
+};
 use arrow::{
     array::{Int64Array, RecordBatch},
     compute::concat_batches,
 };
 use ebb_storage::{
     Result, Timestamp,
-    ids::{Lsn, SchemaVersion, Sn},
+    ids::{BranchId, Lsn, PartId, Sn},
+    lineage::Lineage,
     manifest::edit::RecordInfo,
     part::PartMeta,
 };
@@ -22,26 +32,26 @@ use std::sync::Arc;
 /// Chunks are run together up to this many rows.
 const CHUNK_ROWS: usize = 16_384;
 
-/// What one record adds.
+/// Parts that records name, each with its record and that record's branch.
+pub type StagedParts = (Sn, BranchId, Arc<[Arc<PartMeta>]>);
+
+/// A record that removes rows of parts.
 #[derive(Debug, Clone)]
-pub enum Content {
-    /// In `row_schema` of the record's schema version.
-    Rows(RecordBatch),
-    /// Parts written before the record, each with its sn in its meta.
-    Parts(Arc<[Arc<PartMeta>]>),
-    /// All of main up to this record is gone.
-    Truncate,
-    /// What main had of this partition up to this record is gone.
-    DropPartition(Arc<str>),
+pub struct TailDeletion {
+    pub branch: BranchId,
+    pub sn: Sn,
+    pub what: Arc<Deleting>,
 }
 
 #[derive(Debug, Clone, Default)]
 pub struct Tail {
     chunks: Vec<Arc<TailRows>>,
-    staged: Vec<(Sn, Arc<[Arc<PartMeta>]>)>,
+    staged: Vec<StagedParts>,
     records: VectorSync<Arc<(RecordInfo, Lsn)>>,
-    truncated_at: Option<Sn>,
-    dropped: Vec<(Sn, Arc<str>)>,
+    lineages: Vec<(BranchId, Lineage)>,
+    deletions: Vec<TailDeletion>,
+    /// The newest record of each branch that has one here.
+    heads: Vec<(BranchId, Sn)>,
     head: Sn,
     rows: u64,
     bytes: u64,
@@ -56,21 +66,30 @@ impl Tail {
     pub fn chunks(&self) -> &[Arc<TailRows>] {
         &self.chunks
     }
-    /// Parts that records of the tail name.
-    pub fn staged(&self) -> &[(Sn, Arc<[Arc<PartMeta>]>)] {
+    pub fn staged(&self) -> &[StagedParts] {
         &self.staged
     }
     pub fn records(&self) -> impl Iterator<Item = &RecordInfo> {
         self.records.iter().map(|r| &r.0)
     }
-    /// The newest TRUNCATE among its records: older rows of the stream are not seen.
-    pub fn truncated_at(&self) -> Option<Sn> {
-        self.truncated_at
+    /// Whether a record names that part.
+    pub fn names(&self, part: PartId) -> bool {
+        let staged = || self.staged.iter().any(|(.., parts)| parts.iter().any(|p| p.id == part));
+        staged() || self.deletions.iter().any(|d| d.what.targets.iter().any(|t| t.part == part))
     }
-    /// Partitions that its records drop, each with the newest such record. Readers see the drop once the flush has carried it out, all of
-    /// it in one step: which rows of the tail lie in a partition is known to nobody before.
-    pub fn dropped(&self) -> &[(Sn, Arc<str>)] {
-        &self.dropped
+    /// What branches see from records of the tail on, in the order of the records.
+    pub fn lineages(&self) -> &[(BranchId, Lineage)] {
+        &self.lineages
+    }
+    pub fn deletions(&self) -> &[TailDeletion] {
+        &self.deletions
+    }
+    /// Each branch with records here, with the newest of them.
+    pub fn heads(&self) -> &[(BranchId, Sn)] {
+        &self.heads
+    }
+    pub fn head_of(&self, branch: BranchId) -> Option<Sn> {
+        self.heads.iter().find(|(b, _)| *b == branch).map(|(_, sn)| *sn)
     }
     /// The newest record.
     pub fn head(&self) -> Sn {
@@ -103,32 +122,28 @@ impl Tail {
 
     /// With one more record.
     pub fn push(&mut self, record: RecordInfo, lsn: Lsn, content: Content) {
-        let (sn, schema_version) = (record.sn, record.schema_version);
+        let (sn, branch, schema_version) = (record.sn, record.branch, record.schema_version);
         self.head = sn;
+        match self.heads.iter_mut().find(|(b, _)| *b == branch) {
+            Some((_, head)) => *head = sn,
+            None => self.heads.push((branch, sn)),
+        }
         self.records.push_back_mut(Arc::new((record, lsn)));
         match content {
-            Content::Rows(rows) if rows.num_rows() > 0 => self.push_rows(sn, schema_version, rows),
+            Content::Rows(rows) if rows.num_rows() > 0 => self.push_rows(TailRows { sn, branch, schema_version, rows, sns: None }),
             Content::Rows(_) => {}
-            Content::Parts(parts) => self.staged.push((sn, parts)),
-            Content::Truncate => {
-                self.truncated_at = Some(sn);
-                self.chunks.clear();
-                self.staged.clear();
-                self.dropped.clear();
-            }
-            Content::DropPartition(partition) => {
-                self.dropped.retain(|(_, p)| *p != partition);
-                self.dropped.push((sn, partition));
-            }
+            Content::Parts(parts) => self.staged.push((sn, branch, parts)),
+            Content::Lineage(new) => self.lineages.push((branch, Lineage::edited(branch, sn, &new.base))),
+            Content::Delete(what) => self.deletions.push(TailDeletion { branch, sn, what }),
         }
         self.count();
     }
 
-    fn push_rows(&mut self, sn: Sn, schema_version: SchemaVersion, rows: RecordBatch) {
-        let mut last = TailRows { sn, schema_version, rows, sns: None };
+    fn push_rows(&mut self, mut last: TailRows) {
         // Like a binary counter: two neighbours of about the same size become one.
         while let Some(before) = self.chunks.last()
-            && before.schema_version == schema_version
+            && before.schema_version == last.schema_version
+            && before.branch == last.branch
             && before.rows.num_rows() + last.rows.num_rows() <= CHUNK_ROWS
             && before.rows.num_rows() <= 2 * last.rows.num_rows()
         {
@@ -145,10 +160,11 @@ impl Tail {
         let chunks = self.chunks.iter().filter_map(|c| if c.sn <= applied { None } else { Some(after(c, applied)) }).collect();
         let mut tail = Self {
             chunks,
-            staged: self.staged.iter().filter(|(sn, _)| *sn > applied).cloned().collect(),
+            staged: self.staged.iter().filter(|(sn, ..)| *sn > applied).cloned().collect(),
             records: self.records.iter().filter(|r| r.0.sn > applied).cloned().collect(),
-            truncated_at: self.truncated_at.filter(|sn| *sn > applied),
-            dropped: self.dropped.iter().filter(|(sn, _)| *sn > applied).cloned().collect(),
+            lineages: self.lineages.iter().filter(|(_, l)| l.from > applied).cloned().collect(),
+            deletions: self.deletions.iter().filter(|d| d.sn > applied).cloned().collect(),
+            heads: self.heads.iter().filter(|(_, sn)| *sn > applied).copied().collect(),
             head: self.head.max(applied),
             rows: 0,
             bytes: 0,
@@ -158,7 +174,7 @@ impl Tail {
     }
 
     fn count(&mut self) {
-        let staged: u64 = self.staged.iter().flat_map(|(_, parts)| parts.iter()).map(|p| p.rows).sum();
+        let staged: u64 = self.staged.iter().flat_map(|(.., parts)| parts.iter()).map(|p| p.rows).sum();
         self.rows = staged + self.chunks.iter().map(|c| c.rows.num_rows() as u64).sum::<u64>();
         self.bytes = self.chunks.iter().map(|c| c.rows.get_array_memory_size() as u64).sum();
     }
@@ -174,7 +190,7 @@ fn sns_of(chunk: &TailRows) -> Int64Array {
 fn run_together(a: &TailRows, b: &TailRows) -> Result<TailRows> {
     let joined = rows::compact(&concat_batches(&a.rows.schema(), [&a.rows, &b.rows])?)?;
     let sns = sns_of(a).values().iter().chain(sns_of(b).values()).copied().collect::<Vec<i64>>();
-    Ok(TailRows { sn: b.sn, schema_version: b.schema_version, rows: joined, sns: Some(sns.into()) })
+    Ok(TailRows { sn: b.sn, branch: b.branch, schema_version: b.schema_version, rows: joined, sns: Some(sns.into()) })
 }
 
 /// The rows of a chunk that come after record `applied`.
@@ -187,6 +203,7 @@ fn after(chunk: &Arc<TailRows>, applied: Sn) -> Arc<TailRows> {
     let left = sns.len() - from;
     Arc::new(TailRows {
         sn: chunk.sn,
+        branch: chunk.branch,
         schema_version: chunk.schema_version,
         rows: chunk.rows.slice(from, left),
         sns: Some(sns.slice(from, left)),

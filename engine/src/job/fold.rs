@@ -8,10 +8,10 @@ use crate::{
     core::busy,
     expr::Batches,
     facts::taken_at,
-    job::source::{Counts, Found, Removal, Source, changed, hidden_in},
+    job::source::{Counts, Found, Removal, Source, changed},
 };
 use arrow::{
-    array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array},
+    array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array},
     compute::{concat_batches, filter_record_batch, take},
 };
 use ebb_storage::{
@@ -97,14 +97,14 @@ fn due_rows(
             let columns: Vec<ArrayRef> = rows.columns().iter().cloned().chain([sns]).collect();
             let options = RecordBatchOptions::new().with_row_count(Some(n));
             let rows = RecordBatch::try_new_with_options(removal.compiled.part_schema.clone(), columns, &options)?;
-            let mut free: Vec<bool> = match hidden_in(source.hidden.as_deref(), from, n) {
-                Some(hidden) => hidden.into_iter().map(|h| !h).collect(),
-                None => vec![true; n],
-            };
+            let fates = source.fate.of_rows(from, n, rows.columns().last().and_then(|c| c.as_primitive_opt()));
+            let is = |of: &Option<Vec<bool>>, row: usize| of.as_ref().is_some_and(|of| of[row]);
+            let mut free: Vec<bool> = (0..n).map(|row| !is(&fates.gone, row) && !is(&fates.spared, row)).collect();
             let mut wanted = vec![false; n];
             for (k, rule) in removal.takers() {
-                for (row, taken) in taken_at(rule, &rows, cutoff).into_iter().enumerate().filter(|(_, taken)| *taken) {
-                    wanted[row] |= taken && free[row] && k == i;
+                let due = taken_at(rule, &rows, cutoff).into_iter().enumerate().filter(|(_, taken)| *taken);
+                for (row, _) in due.filter(|(row, _)| rule.fold.is_none() || !is(&fates.deleted, *row)) {
+                    wanted[row] |= free[row] && k == i;
                     free[row] = false;
                 }
             }
@@ -153,7 +153,7 @@ impl Folded {
             }
             let (values, origin) = (rows.slice(at, n), vec![(at as u32, n as u32)]);
             at += n;
-            let (rows, values) = changed(values.clone(), values, &removal, &mut found.counts)?;
+            let (rows, values) = changed(values.clone(), values, None, &removal, &mut found.counts)?;
             for (rule, facts) in removal.compiled.rules.iter().zip(&mut found.facts) {
                 facts.add(rule, &values);
             }

@@ -4,12 +4,17 @@ use crate::{
     core::{Core, busy},
     facts::{Gathering, facts_by_bounds},
     job::{
+        fate::Judge,
         registry::JobGuard,
-        source::{Counts, Removal, Source},
+        source::{Counts, Removal, Source, ruled},
     },
     plan::Plan,
     stream::Compiled,
     upgrade::field_id,
+};
+use arrow::{
+    array::{AsArray, BooleanArray, Int64Array},
+    datatypes::Int64Type,
 };
 use ebb_storage::{
     Error, Result,
@@ -31,6 +36,7 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
     let stream = *stream;
     let state = core.stream(stream)?;
     let compiled = core.compiled(&state.def)?;
+    let judge = core.judge(&state);
     let mut failed = None;
     for chunk in parts.chunks(PARTS_PER_COMMIT) {
         let mut edits = Vec::with_capacity(chunk.len());
@@ -39,7 +45,7 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
         for part in chunk {
             let meta = state.parts.get(part).ok_or_else(|| Error::conflict(format!("part {part} is gone")))?;
             // One unreadable part must not keep the others from being measured.
-            match measure(core, &compiled, meta.clone()).await {
+            match measure(core, &compiled, meta.clone(), &judge).await {
                 Ok(facts) => {
                     guard.running.rows_read.fetch_add(meta.rows, Ordering::Relaxed);
                     expect.push(Expect::Part { stream, part: *part, generation: meta.placement.generation });
@@ -63,11 +69,12 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
     Ok(())
 }
 
-async fn measure(core: &Core, compiled: &Arc<Compiled>, meta: Arc<PartMeta>) -> Result<Vec<RuleFacts>> {
+async fn measure(core: &Core, compiled: &Arc<Compiled>, meta: Arc<PartMeta>, judge: &Judge) -> Result<Vec<RuleFacts>> {
+    let plain = judge.of(&meta)?.is_plain();
     let mut known = Vec::new();
     let mut missing: Vec<usize> = Vec::new();
     for (i, rule) in compiled.rules.iter().enumerate().filter(|(_, r)| meta.facts_of(r.rule.fingerprint).is_none()) {
-        let same = meta.schema_version == compiled.def.schema_version;
+        let same = meta.schema_version == compiled.def.schema_version && plain;
         match facts_by_bounds(rule, &meta, &compiled.row_schema).filter(|_| same) {
             Some(facts) => known.push(facts),
             None => missing.push(i),
@@ -76,7 +83,7 @@ async fn measure(core: &Core, compiled: &Arc<Compiled>, meta: Arc<PartMeta>) -> 
     if missing.is_empty() {
         return Ok(known);
     }
-    let source = Source::open(core, meta).await?;
+    let source = Source::open(core, meta, judge).await?;
     let (compiled, compiler) = (compiled.clone(), core.options.compiler.clone());
     busy(move || {
         let rules: Vec<_> = missing.iter().map(|i| &compiled.rules[*i]).collect();
@@ -93,12 +100,22 @@ async fn measure(core: &Core, compiled: &Arc<Compiled>, meta: Arc<PartMeta>) -> 
         let removal = Removal { compiled: compiled.clone(), cutoff: None, compiler, folds: false };
         // `_tp_sn` comes along so that a rule without columns has rows to be asked about.
         let columns = (!whole).then(|| asked.iter().copied().chain([ColumnId::TP_SN]).collect());
+        let mut at = 0;
         for batch in source.reader.read(&ReadOptions { columns, batch_rows: BATCH_ROWS, ..ReadOptions::default() })? {
             let batch = batch?;
+            let (from, n) = (at, batch.num_rows());
+            at += n as u64;
+            // `_tp_sn` is the last column.
+            let sns = match source.sn_of_record() {
+                Some(sn) => Some(Int64Array::from_value(sn.0 as i64, n)),
+                None => batch.columns().last().and_then(|c| c.as_primitive_opt::<Int64Type>().cloned()),
+            };
             let rows = match whole {
                 true => removal.today(&batch, None, &mut Counts::default())?.0,
                 false => batch,
             };
+            let spared = source.fate.of_rows(from, n, sns.as_ref()).spared.map(BooleanArray::from);
+            let rows = ruled(&rows, spared.as_ref())?;
             for (rule, facts) in rules.iter().zip(&mut facts) {
                 facts.add(rule, &rows);
             }

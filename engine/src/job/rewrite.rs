@@ -7,39 +7,43 @@
 use crate::{
     core::Core,
     facts::Gathering,
+    folded,
     job::{
+        fate::{self, Judge},
         fold::{self, Folded},
         registry::{JobGuard, Running},
         replace,
-        source::{self, Counts, Found, Removal, Source},
+        source::{self, Counts, Found, Removal, Source, ruled, stretches},
         told::{self, Taken, Told, part_row, rule_row},
     },
     place,
     plan::{Plan, Target, TierView, tiers::BESIDE_ROWS_BYTES},
+    sets,
     stream::Compiled,
     upgrade::field_id,
     write::{self, About, Encoder, Room, Stored},
 };
 use arrow::{
-    array::{BooleanArray, RecordBatch},
-    compute::filter_record_batch,
+    array::{AsArray, BooleanArray, Int64Array, RecordBatch},
+    compute::{filter, filter_record_batch},
+    datatypes::Int64Type,
 };
 use ebb_storage::{
     Error, ErrorKind, Result, Timestamp,
     clock::Stopwatch,
-    ids::{ColumnId, PartId},
+    ids::{BranchId, ColumnId, CommitNo, PartId, Sn},
     manifest::{
-        Edit, Expect, Manifest,
+        Edit, Expect, Manifest, StreamState,
         edit::{PartEvent, RemoveReason, Timer},
     },
     part::{
-        CodedRows, Merge, PartMeta, WriteOptions,
-        meta::{Origin, RuleFacts},
+        CodedRows, Merge, PartMeta, RowMap, RowSet, Run, WriteOptions,
+        meta::{Deletion, ExpiredRows, Origin, RuleFacts},
         reader::ReadOptions,
     },
 };
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, atomic::Ordering, mpsc},
 };
 
@@ -55,6 +59,8 @@ struct Output {
     /// `None` where no row stayed.
     stored: Option<Stored>,
     counts: Counts,
+    /// Where the rows went, source by source.
+    map: RowMap,
     duration_ms: u64,
 }
 
@@ -68,12 +74,23 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
     let compiled = core.compiled(&state.def)?;
     let metas = plan.parts().iter().map(|p| replace::part_of(&state, *p)).collect::<Result<Vec<_>>>()?;
     let expect = replace::standing(core, &state)?;
+    let judge = core.judge(&state);
+    // Due rows that a ref still sees stay in their part, and are recorded as expired by a job of their own.
+    let pinned = metas.iter().any(|m| judge.needs().pinned_by(m).is_some());
+    if pinned && !together {
+        return Err(Error::conflict("a tag or branch was made meanwhile that sees the rows"));
+    }
+    let cutoff = cutoff.filter(|_| !pinned);
+    let mut expect = expect;
+    if cutoff.is_some() {
+        expect.push(Expect::Refs { stream, version: state.refs_version });
+    }
     let removal = Removal { compiled: compiled.clone(), cutoff, compiler: core.options.compiler.clone(), folds: false };
     let groups: Vec<Vec<Arc<PartMeta>>> = if together { vec![metas] } else { metas.into_iter().map(|m| vec![m]).collect() };
     let (mut outputs, mut failed) = (Vec::with_capacity(groups.len()), None);
     for (group, target) in groups.into_iter().zip(plan.targets()) {
         let parts: Vec<PartId> = group.iter().map(|m| m.id).collect();
-        match rewrite(core, &removal, group, target, &guard.running).await {
+        match rewrite(core, &removal, &judge, group, target, &guard.running).await {
             Ok(output) => outputs.push(output),
             // One part that cannot be pruned keeps none of the others from it.
             Err(e) if !together && e.kind() != ErrorKind::Fenced => {
@@ -95,7 +112,7 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
     if outputs.is_empty() {
         return Err(failed.unwrap_or_else(|| Error::conflict("the parts changed meanwhile")));
     }
-    let committed = commit(core, plan, &compiled, expect, &outputs).await;
+    let committed = commit(core, plan, &compiled, expect, &mut outputs).await;
     match &committed {
         Ok(()) => {
             let done: Vec<PartId> = outputs.iter().flat_map(|o| o.sources.iter().map(|s| s.id)).collect();
@@ -107,8 +124,17 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
     committed.and(failed.map_or(Ok(()), Err))
 }
 
-async fn commit(core: &Core, plan: &Plan, compiled: &Compiled, mut expect: Vec<Expect>, outputs: &[Output]) -> Result<()> {
+async fn commit(core: &Core, plan: &Plan, compiled: &Compiled, mut expect: Vec<Expect>, outputs: &mut [Output]) -> Result<()> {
     let stream = plan.stream();
+    // What was deleted while the rewrite ran is carried along; until the commit nothing more is.
+    let layout = core.layout_lock(stream);
+    let _layout = layout.lock().await;
+    let now = core.stream(stream)?;
+    let now = folded::layout(&now, &core.live.read().tail(stream));
+    for output in outputs.iter_mut() {
+        carry(core, &now, output).await?;
+    }
+    let outputs = &*outputs;
     for source in outputs.iter().flat_map(|o| &o.sources) {
         expect.push(Expect::Part { stream, part: source.id, generation: source.placement.generation });
     }
@@ -121,9 +147,8 @@ async fn commit(core: &Core, plan: &Plan, compiled: &Compiled, mut expect: Vec<E
         let state = m.stream(stream).ok_or_else(|| Error::not_found("the stream was dropped meanwhile"))?;
         for o in outputs {
             for source in &o.sources {
-                // Rows deleted while the rewrite ran: it is planned anew with them.
-                if state.parts.get(&source.id).is_some_and(|now| now.deletions != source.deletions || now.expired != source.expired) {
-                    return Err(Error::conflict(format!("rows of part {} were deleted meanwhile", source.name)));
+                if state.parts.get(&source.id).is_some_and(|now| now.expired != source.expired) {
+                    return Err(Error::conflict(format!("rows of part {} were removed meanwhile", source.name)));
                 }
                 edits.push(Edit::RemovePart { stream, part: source.id, why: RemoveReason::Replaced });
             }
@@ -169,6 +194,33 @@ async fn commit(core: &Core, plan: &Plan, compiled: &Compiled, mut expect: Vec<E
     Ok(())
 }
 
+/// Deletions and expiries of the sources, as rows of the output. What names no row that is left is not carried.
+async fn carry(core: &Core, now: &StreamState, output: &mut Output) -> Result<()> {
+    let Some(stored) = &mut output.stored else { return Ok(()) };
+    let mut deleted: BTreeMap<(BranchId, Sn), RowSet> = BTreeMap::new();
+    let mut expired: BTreeMap<CommitNo, RowSet> = BTreeMap::new();
+    for (i, source) in output.sources.iter().enumerate() {
+        let source = replace::part_of(now, source.id)?;
+        let moved = |rows| Ok::<_, Error>(output.map.translate(i as u32, core.sets.rows(&source, rows)?.as_ref()));
+        for d in &source.deletions {
+            deleted.entry((d.branch, d.sn)).or_default().0 |= moved(&d.rows)?.0;
+        }
+        for e in &source.expired {
+            expired.entry(e.commit).or_default().0 |= moved(&e.rows)?.0;
+        }
+    }
+    let part = (stored.meta.stream, stored.meta.id, stored.meta.rows);
+    for ((branch, sn), rows) in deleted.into_iter().filter(|(_, rows)| !rows.is_empty()) {
+        let rows = sets::keep(core, part, sets::Kind::Deletion, rows).await?;
+        stored.meta.deletions.push(Deletion { branch, sn, rows });
+    }
+    for (commit, rows) in expired.into_iter().filter(|(_, rows)| !rows.is_empty()) {
+        let rows = sets::keep(core, part, sets::Kind::Expired, rows).await?;
+        stored.meta.expired.push(ExpiredRows { commit, rows });
+    }
+    Ok(())
+}
+
 /// What rules did, for the lifecycle log, in the order in which they did it: the rule, the action, rows before and after, in words that
 /// begin with how many rows or values were due.
 fn taken_by_rules(counts: &Counts, rows: u64) -> Vec<(usize, &'static str, (u64, u64), String)> {
@@ -204,6 +256,7 @@ fn whole_of(sources: &[Arc<PartMeta>]) -> PartMeta {
 async fn rewrite(
     core: &Arc<Core>,
     removal: &Removal,
+    judge: &Judge,
     sources: Vec<Arc<PartMeta>>,
     target: &Target,
     running: &Arc<Running>,
@@ -212,7 +265,7 @@ async fn rewrite(
     let room = room_for(core, removal, &sources, target)?;
     let mut opened = Vec::with_capacity(sources.len());
     for meta in &sources {
-        opened.push(Source::open(core, meta.clone()).await?);
+        opened.push(Source::open(core, meta.clone(), judge).await?);
         running.bytes_read.fetch_add(meta.placement.bytes, Ordering::Relaxed);
     }
     let options = WriteOptions { codec: target.codec, ..removal.compiled.write.clone() };
@@ -222,6 +275,7 @@ async fn rewrite(
     let sns = (sns, sources.iter().map(|s| s.max_sn()).max().unwrap_or_default());
     running.writes(write::name(&sources[0].partition, sns, level, id));
     let changes = sources.iter().any(|s| removal.changes(s));
+    let ages = opened.iter().any(|s| s.fate.ages());
     // What two parts have folded is folded together when they are merged.
     let folds = removal.cutoff.is_some() && (changes || sources.len() > 1);
     let removal = &Removal { folds, ..removal.clone() };
@@ -239,17 +293,17 @@ async fn rewrite(
     let counts = rewritten.counts;
     let rows_in: u64 = sources.iter().map(|s| s.rows).sum();
     let rows_out = written.as_ref().map_or(0, |w| w.encoded.rows);
-    let expected = rows_in as i64 - (counts.hidden + counts.removed_rows()) as i64 + counts.folded_rows();
+    let expected = rows_in as i64 - (counts.gone + counts.removed_rows()) as i64 + counts.folded_rows();
     let went_in: u64 = counts.folded.values().map(|(taken, _)| taken).sum();
     if counts.read != rows_in || rows_out as i64 != expected || went_in != to_fold {
         if let Some(written) = written {
             written.abandon(core);
         }
         return Err(Error::internal(format!(
-            "I4: a rewrite of {rows_in} rows read {}, removed {}, left out {}, changed their number by folding by {} and wrote {rows_out}",
+            "I4: a rewrite of {rows_in} rows read {}, removed {}, left out {} that nobody needs, changed their number by folding by {} and wrote {rows_out}",
             counts.read,
             counts.removed_rows(),
-            counts.hidden,
+            counts.gone,
             counts.folded_rows()
         )));
     }
@@ -260,8 +314,8 @@ async fn rewrite(
             partition: sources[0].partition.clone(),
             schema_version: removal.compiled.def.schema_version,
             filled: rewritten.filled,
-            facts: rewritten.facts,
-            origins: origins_of(&sources, rows_out),
+            facts: if ages { rewritten.facts } else { Vec::new() },
+            origins: rewritten.records.as_ref().map_or_else(|| origins_of(&sources, rows_out), fate::origins_of),
             sn_in_meta: sources.len() == 1 && sources[0].sn_in_meta && rewritten.sns_untouched,
             level,
             written_at: core.now(),
@@ -270,7 +324,8 @@ async fn rewrite(
         stored.meta.move_due_since = target.move_due_since;
         stored
     });
-    Ok(Output { sources, target: *target, stored, counts, duration_ms: started.elapsed().as_millis() as u64 })
+    let map = rewritten.map;
+    Ok(Output { sources, target: *target, stored, counts, map, duration_ms: started.elapsed().as_millis() as u64 })
 }
 
 /// The output is held to be as large as its sources, which stay until it is committed. Where the disk that was planned for has no room
@@ -299,6 +354,9 @@ struct Rewritten {
     counts: Counts,
     facts: Vec<RuleFacts>,
     filled: Vec<ColumnId>,
+    map: RowMap,
+    /// Of sources of several branches.
+    records: Option<BTreeMap<Sn, (BranchId, u64)>>,
     /// `_tp_sn` is as the lone source's file had it.
     sns_untouched: bool,
 }
@@ -306,7 +364,7 @@ struct Rewritten {
 fn origins_of(sources: &[Arc<PartMeta>], rows: u64) -> Vec<Origin> {
     let mut all = sources.iter().flat_map(|s| s.origins.iter().cloned());
     let Some(first) = all.next() else { return Vec::new() };
-    // Rows of main alone until there are branches: one stretch from the oldest to the newest record.
+    // Rows of one branch: one stretch from the oldest to the newest record.
     let mut whole = Origin { rows, ..first };
     for o in all {
         whole.sns.after = whole.sns.after.min(o.sns.after);
@@ -329,7 +387,9 @@ fn prune(source: &Source, removal: &Removal, recodes: bool, running: &Running, e
     let compiled = &removal.compiled;
     let mut counts = Counts::default();
     let mut facts: Vec<Gathering> = compiled.rules.iter().map(|r| Gathering::new(r, removal.cutoff)).collect();
-    let asked = asked_columns(compiled);
+    let asked = asked_columns(compiled, source.fate.asks_sns());
+    let mut map = RowMap::default();
+    let mut written = 0u32;
     let read = |group: usize| {
         let columns = Some(asked.clone());
         source.reader.read(&ReadOptions { columns, row_groups: Some(vec![group]), batch_rows: BATCH_ROWS, ..ReadOptions::default() })
@@ -341,13 +401,27 @@ fn prune(source: &Source, removal: &Removal, recodes: bool, running: &Running, e
         let (mut from, mut kept_rows) = (at, 0u64);
         for batch in read(group)? {
             let batch = batch?;
-            let kept = removal.kept(&batch, source::hidden_in(source.hidden.as_deref(), from, batch.num_rows()), &mut counts);
+            let sns = match source.sn_of_record() {
+                Some(sn) => Some(Int64Array::from_value(sn.0 as i64, batch.num_rows())),
+                None => batch.columns().last().and_then(|c| c.as_primitive_opt::<Int64Type>().cloned()),
+            };
+            let fates = source.fate.of_rows(from, batch.num_rows(), sns.as_ref());
+            let kept = removal.kept(&batch, &fates, &mut counts);
+            let mut spared = fates.spared.map(BooleanArray::from);
             let left = match &kept {
-                Some(mask) => filter_record_batch(&batch, mask)?,
+                Some(mask) => {
+                    spared = spared.map(|s| Ok::<_, Error>(filter(&s, mask)?.as_boolean().clone())).transpose()?;
+                    filter_record_batch(&batch, mask)?
+                }
                 None => batch.clone(),
             };
+            for (start, len) in kept.as_ref().map_or_else(|| vec![(from as u32, batch.num_rows() as u32)], |k| stretches(k, from as u32)) {
+                map.push(Run { source: 0, from: start, to: written, len });
+                written += len;
+            }
+            let aged = ruled(&left, spared.as_ref())?;
             for (rule, facts) in compiled.rules.iter().zip(&mut facts) {
-                facts.add(rule, &left);
+                facts.add(rule, &aged);
             }
             kept_rows += left.num_rows() as u64;
             from += batch.num_rows() as u64;
@@ -373,13 +447,13 @@ fn prune(source: &Source, removal: &Removal, recodes: bool, running: &Running, e
         at += n;
     }
     let facts = facts.into_iter().map(Gathering::finish).collect();
-    Ok(Rewritten { counts, facts, filled: source.meta.filled.clone(), sns_untouched: true })
+    Ok(Rewritten { counts, facts, filled: source.meta.filled.clone(), map, records: None, sns_untouched: true })
 }
 
-/// The columns that rules read, and `_tp_time`, so that there is always one.
-fn asked_columns(compiled: &Compiled) -> Vec<ColumnId> {
+/// The columns that rules read, and `_tp_time`, so that there is always one; `_tp_sn`, which is the last, where it is asked for.
+fn asked_columns(compiled: &Compiled, sns: bool) -> Vec<ColumnId> {
     let read = compiled.rules.iter().flat_map(|r| r.when.columns().iter().chain(r.only.iter().flat_map(|o| o.columns())));
-    let ids: BTreeSet<ColumnId> = read.copied().chain([ColumnId::TP_TIME]).collect();
+    let ids: BTreeSet<ColumnId> = read.copied().chain([ColumnId::TP_TIME]).chain(sns.then_some(ColumnId::TP_SN)).collect();
     ids.into_iter().collect()
 }
 
@@ -387,7 +461,10 @@ fn asked_columns(compiled: &Compiled) -> Vec<ColumnId> {
 fn merge(sources: Vec<Source>, folded: Folded, removal: &Removal, running: &Arc<Running>, encoder: &mut Encoder) -> Result<Rewritten> {
     let compiled = &removal.compiled;
     let facts = compiled.rules.iter().map(|r| Gathering::new(r, removal.cutoff)).collect();
-    let found = Arc::new(Mutex::new(Found { counts: Counts::default(), facts }));
+    let mut branches = sources.iter().flat_map(|s| s.meta.origins.iter().map(|o| o.branch));
+    let first = branches.next();
+    let records = branches.any(|b| Some(b) != first).then(BTreeMap::new);
+    let found = Arc::new(Mutex::new(Found { counts: Counts::default(), facts, records }));
     let filled_before: Vec<ColumnId> = sources.iter().flat_map(|s| s.meta.filled.clone()).collect();
     let inputs = sources.into_iter().map(|s| source::rows_of(s, removal.clone(), found.clone(), running.clone()));
     let mut inputs = inputs.collect::<Result<Vec<_>>>()?;
@@ -395,7 +472,7 @@ fn merge(sources: Vec<Source>, folded: Folded, removal: &Removal, running: &Arc<
         inputs.push(folded.into_source(removal.clone(), found.clone())?);
     }
     let (send, batches) = mpsc::sync_channel::<Vec<RecordBatch>>(QUEUED_BATCHES);
-    std::thread::scope(|threads| {
+    let map = std::thread::scope(|threads| {
         let merging = threads.spawn(move || {
             let mut merge = Merge::new(compiled.part_schema.clone(), inputs, BATCH_ROWS)?;
             while let Some(batches) = merge.next_batches()? {
@@ -404,19 +481,19 @@ fn merge(sources: Vec<Source>, folded: Folded, removal: &Removal, running: &Arc<
                     break;
                 }
             }
-            Ok(())
+            Ok(merge.into_map())
         });
         let encoded = encode(batches, encoder);
         let merged = merging.join().unwrap_or_else(|_| Err(Error::internal("a merge panicked")));
         encoded.and(merged)
     })?;
     let mut found = found.lock().map_err(|_| Error::internal("what a rewrite found is poisoned"))?;
-    let (counts, facts) = (std::mem::take(&mut found.counts), std::mem::take(&mut found.facts));
+    let (counts, facts, records) = (std::mem::take(&mut found.counts), std::mem::take(&mut found.facts), found.records.take());
     let mut filled: Vec<ColumnId> = filled_before.into_iter().chain(counts.filled.iter().copied()).collect();
     filled.sort_unstable();
     filled.dedup();
     filled.retain(|id| compiled.def.columns.iter().any(|c| c.id == *id));
-    Ok(Rewritten { counts, facts: facts.into_iter().map(Gathering::finish).collect(), filled, sns_untouched: false })
+    Ok(Rewritten { counts, facts: facts.into_iter().map(Gathering::finish).collect(), filled, map, records, sns_untouched: false })
 }
 
 /// Takes `batches` with it, so that the merge ends when this does.

@@ -4,20 +4,20 @@ use crate::{
     core::Core,
     expr::ExprCompiler,
     facts::{Gathering, taken_at},
+    job::fate::{Fate, Fates, Judge},
     plan::due::is_due,
-    read::hidden_rows,
     stream::{Compiled, CompiledRule},
     upgrade::{defaults, field_id, upgrade},
 };
 use arrow::{
     array::{ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions},
-    compute::{filter_record_batch, kernels::zip::zip},
+    compute::{and, filter, filter_record_batch, kernels::zip::zip, not},
     datatypes::{Field, Int64Type, Schema},
 };
 use ebb_storage::{
     Error, Result, Timestamp,
-    ids::{ColumnId, Sn},
-    part::{CodedRows, MergeSource, PartMeta, PartReader, RowSet, SourceBatch, values_by_row},
+    ids::{BranchId, ColumnId, Sn},
+    part::{CodedRows, MergeSource, PartMeta, PartReader, SourceBatch, values_by_row},
     rules::Action,
 };
 use std::{
@@ -33,16 +33,16 @@ pub const BATCH_ROWS: usize = 16_384;
 pub struct Source {
     pub meta: Arc<PartMeta>,
     pub reader: PartReader,
-    pub hidden: Option<Arc<RowSet>>,
+    pub fate: Arc<Fate>,
 }
 
 impl Source {
-    pub async fn open(core: &Core, meta: Arc<PartMeta>) -> Result<Self> {
+    pub async fn open(core: &Core, meta: Arc<PartMeta>, judge: &Judge) -> Result<Self> {
         let disk = core.disks.disk(meta.placement.disk)?;
         let key = core.disks.key(meta.stream, meta.id, meta.placement.generation);
         let reader = PartReader::open_verified(&disk.store, &key, &meta).await?;
-        let hidden = hidden_rows(&meta).map(Arc::new);
-        Ok(Self { reader, hidden, meta })
+        let fate = Arc::new(judge.of(&meta)?);
+        Ok(Self { reader, fate, meta })
     }
 
     /// The sn that all its rows have, where the file does not say.
@@ -55,8 +55,8 @@ impl Source {
 #[derive(Debug, Default, Clone)]
 pub struct Counts {
     pub read: u64,
-    /// Deleted or expired before.
-    pub hidden: u64,
+    /// Gone because nobody needs them.
+    pub gone: u64,
     /// By rule, in the order of the rules.
     pub removed: BTreeMap<usize, u64>,
     /// By rule: rows that were folded, and those that came of it.
@@ -91,19 +91,21 @@ pub struct Removal {
 }
 
 impl Removal {
-    /// Of rows in `row_schema`, those that stay; `None` where all do. `before` are rows that are gone already.
-    pub fn kept(&self, rows: &RecordBatch, gone: Option<Vec<bool>>, counts: &mut Counts) -> Option<BooleanArray> {
-        let mut keep = match gone {
-            Some(gone) => gone.into_iter().map(|g| !g).collect(),
+    /// Of rows in `row_schema`, those that stay; `None` where all do.
+    pub fn kept(&self, rows: &RecordBatch, fates: &Fates, counts: &mut Counts) -> Option<BooleanArray> {
+        let mut keep = match &fates.gone {
+            Some(gone) => gone.iter().map(|g| !g).collect(),
             None => vec![true; rows.num_rows()],
         };
-        counts.hidden += keep.iter().filter(|k| !**k).count() as u64;
+        counts.gone += keep.iter().filter(|k| !**k).count() as u64;
         if let Some(cutoff) = self.cutoff {
+            let is = |of: &Option<Vec<bool>>, row: usize| of.as_ref().is_some_and(|of| of[row]);
             for (i, rule) in self.takers() {
+                let folds = rule.fold.is_some();
                 let mut taken = 0;
-                for (keep, removed) in keep.iter_mut().zip(taken_at(rule, rows, cutoff)) {
-                    if *keep && removed {
-                        *keep = false;
+                for (row, removed) in taken_at(rule, rows, cutoff).into_iter().enumerate() {
+                    if keep[row] && removed && !is(&fates.spared, row) && !(folds && is(&fates.deleted, row)) {
+                        keep[row] = false;
                         taken += 1;
                     }
                 }
@@ -133,12 +135,15 @@ impl Removal {
 
     /// The columns of `rows` (in `part_schema`) in which due values become defaults, as they are then. A column of several rules has
     /// what all of them leave.
-    pub fn resets(&self, rows: &RecordBatch, counts: &mut Counts) -> Result<BTreeMap<usize, ArrayRef>> {
+    pub fn resets(&self, rows: &RecordBatch, spared: Option<&BooleanArray>, counts: &mut Counts) -> Result<BTreeMap<usize, ArrayRef>> {
         let mut changed = BTreeMap::new();
         let Some(cutoff) = self.cutoff else { return Ok(changed) };
         for (i, rule) in self.compiled.rules.iter().enumerate() {
             let Action::Reset { column, .. } = &rule.rule.action else { continue };
-            let due = BooleanArray::from(taken_at(rule, rows, cutoff));
+            let mut due = BooleanArray::from(taken_at(rule, rows, cutoff));
+            if let Some(spared) = spared {
+                due = and(&due, &not(spared)?)?;
+            }
             if due.true_count() == 0 {
                 continue;
             }
@@ -176,11 +181,12 @@ impl Removal {
     }
 }
 
-/// Which rows of a stretch of the file are hidden; `None` where none is.
-pub fn hidden_in(hidden: Option<&RowSet>, from: u64, rows: usize) -> Option<Vec<bool>> {
-    let hidden = hidden?;
-    let (from, to) = (from as u32, (from + rows as u64) as u32);
-    (hidden.0.range_cardinality(from..to) > 0).then(|| (from..to).map(|r| hidden.0.contains(r)).collect())
+/// Those of `rows` that rules look at.
+pub fn ruled(rows: &RecordBatch, spared: Option<&BooleanArray>) -> Result<RecordBatch> {
+    Ok(match spared {
+        Some(spared) => filter_record_batch(rows, &not(spared)?)?,
+        None => rows.clone(),
+    })
 }
 
 /// What the sources of a merge find out, together.
@@ -188,6 +194,18 @@ pub struct Found {
     pub counts: Counts,
     /// Of the rows that stay, in the order of the policy.
     pub facts: Vec<Gathering>,
+    /// Where sources are of several branches: of each record that has rows which stay, its branch and how many.
+    pub records: Option<BTreeMap<Sn, (BranchId, u64)>>,
+}
+
+impl Found {
+    fn count(&mut self, sns: &ArrayRef, fate: &Fate) {
+        let (Some(records), Some(sns)) = (&mut self.records, sns.as_primitive_opt::<Int64Type>()) else { return };
+        for sn in sns.values() {
+            let sn = Sn(*sn as u64);
+            records.entry(sn).or_insert_with(|| (fate.branch_of(sn), 0)).1 += 1;
+        }
+    }
 }
 
 /// A part's rows for a merge.
@@ -212,7 +230,9 @@ pub fn rows_of(
             let found = &mut *found;
             found.counts.read += n as u64;
             let (values, sns) = removal.today(&values_by_row(&coded, source.reader.schema())?, source.sn_of_record(), &mut found.counts)?;
-            let keep = removal.kept(&values, hidden_in(source.hidden.as_deref(), from, n), &mut found.counts);
+            let fates = source.fate.of_rows(from, n, sns.as_primitive_opt());
+            let keep = removal.kept(&values, &fates, &mut found.counts);
+            let mut spared = fates.spared.map(BooleanArray::from);
             let columns = values.columns().iter().cloned().chain([sns]).collect::<Vec<_>>();
             let best = columns.iter().zip(&passed).map(|(c, p)| p.map_or(c, |p| coded.column(p)).clone()).collect();
             let mut rows = of_columns(best, &removal, n)?;
@@ -222,11 +242,14 @@ pub fn rows_of(
                 rows = filter_record_batch(&rows, &keep)?;
                 values = filter_record_batch(&values, &keep)?;
                 origin = stretches(&keep, from as u32);
+                spared = spared.map(|s| Ok::<_, Error>(filter(&s, &keep)?.as_boolean().clone())).transpose()?;
             }
             if values.num_rows() > 0 {
-                (rows, values) = changed(rows, values, &removal, &mut found.counts)?;
+                (rows, values) = changed(rows, values, spared.as_ref(), &removal, &mut found.counts)?;
+                found.count(values.column(values.num_columns() - 1), &source.fate);
+                let aged = ruled(&values, spared.as_ref())?;
                 for (rule, facts) in removal.compiled.rules.iter().zip(&mut found.facts) {
-                    facts.add(rule, &values);
+                    facts.add(rule, &aged);
                 }
                 let keys = removal.compiled.order_values(&values)?;
                 return Ok(Some(SourceBatch { rows, values, keys, origin }));
@@ -237,8 +260,14 @@ pub fn rows_of(
 }
 
 /// `rows` and the same as `values`, with defaults where values are due to become them.
-pub fn changed(rows: RecordBatch, values: RecordBatch, removal: &Removal, counts: &mut Counts) -> Result<(RecordBatch, RecordBatch)> {
-    let new = removal.resets(&values, counts)?;
+pub fn changed(
+    rows: RecordBatch,
+    values: RecordBatch,
+    spared: Option<&BooleanArray>,
+    removal: &Removal,
+    counts: &mut Counts,
+) -> Result<(RecordBatch, RecordBatch)> {
+    let new = removal.resets(&values, spared, counts)?;
     if new.is_empty() {
         return Ok((rows, values));
     }
@@ -274,7 +303,7 @@ fn of_columns(columns: Vec<ArrayRef>, removal: &Removal, rows: usize) -> Result<
 }
 
 /// Row numbers of the rows that stay, as stretches.
-fn stretches(keep: &BooleanArray, from: u32) -> Vec<(u32, u32)> {
+pub fn stretches(keep: &BooleanArray, from: u32) -> Vec<(u32, u32)> {
     let mut out: Vec<(u32, u32)> = Vec::new();
     for (i, kept) in keep.values().iter().enumerate() {
         let row = from + i as u32;

@@ -109,8 +109,8 @@ pub fn explain(core: &Core, stream: StreamId, at: Timestamp) -> Result<Vec<Expla
 /// Parts that records of the tail name: they are read already, and their rules are known.
 fn add_staged(view: &mut StreamView, tail: &Tail) -> HashMap<PartId, Arc<PartMeta>> {
     let mut staged = HashMap::new();
-    for (sn, meta) in tail.staged().iter().flat_map(|(sn, parts)| parts.iter().map(|p| (*sn, p))) {
-        let meta = Arc::new(stamped(meta, sn));
+    for (sn, branch, meta) in tail.staged().iter().flat_map(|(sn, branch, parts)| parts.iter().map(|p| (*sn, *branch, p))) {
+        let meta = Arc::new(stamped(meta, sn, branch));
         let part = PartView::of(&meta, &view.rules);
         match view.partitions.iter_mut().find(|p| p.value == meta.partition) {
             Some(partition) => partition.parts.push(part),

@@ -29,6 +29,8 @@ pub struct StreamSettings {
     pub storage_policy: String,
     pub only_drop_parts: bool,
     pub hide_expired: bool,
+    /// How long a ref lives that does not say itself.
+    pub history_max_ref_age_ms: Option<i64>,
 }
 
 impl StreamSettings {
@@ -62,6 +64,10 @@ impl StreamSettings {
             },
             only_drop_parts: flag("ttl_only_drop_parts"),
             hide_expired: flag("ttl_hide_expired"),
+            history_max_ref_age_ms: match def.settings.get("history_max_ref_age_ms") {
+                Some(SettingValue::Int(ms)) => Some(*ms),
+                _ => None,
+            },
         }
     }
 

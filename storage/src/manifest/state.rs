@@ -4,12 +4,12 @@ use crate::{
     clock::Timestamp,
     disk::{DiskDef, StoragePolicy, policy},
     ids::{BranchId, CommitNo, DiskId, Epoch, Generation, Lsn, PartId, SchemaVersion, Sn, StreamId},
-    lineage::{Cut, Lineage, Readable, SnRange, SnSet},
+    lineage::{Cut, Lineage, Readable, Seen},
     manifest::{
         edit::{LifecycleLogRow, PartLogRow, RecordInfo, Timer},
         log_rows::LogRows,
     },
-    part::{PartMeta, meta::Origin},
+    part::PartMeta,
     refs::{Gap, Reader, Ref, RefKind},
     stream_def::{SYSTEM_DATABASE, SettingValue, StreamDef},
 };
@@ -87,15 +87,6 @@ pub struct StreamState {
 pub struct PartitionState {
     pub parts: RedBlackTreeSetSync<PartId>,
     pub timers: BTreeMap<Timer, Timestamp>,
-}
-
-/// How much of a part a cut sees.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Visibility {
-    All,
-    None,
-    /// Of each branch that wrote into the part, these sns.
-    Some(Vec<(BranchId, SnSet)>),
 }
 
 impl Manifest {
@@ -230,31 +221,11 @@ impl StreamState {
         Cut { branch: BranchId::MAIN, sn: Sn(u64::MAX), horizon: CommitNo(u64::MAX) }
     }
 
-    /// How much of a part with these origins a cut sees, by lineage alone (deletions and expired rows come on top).
-    pub fn visibility(&self, origins: &[Origin], cut: &Cut) -> Visibility {
-        let Some(lineage) = self.lineage(cut.branch, cut.sn) else { return Visibility::None };
-        let up_to_cut = |branch: BranchId| {
-            let mut set = lineage.sees.iter().find(|(b, _)| *b == branch).map(|(_, s)| s.clone()).unwrap_or_default();
-            set.remove(SnRange { after: cut.sn, to: Sn(u64::MAX) });
-            set
-        };
-        let mut seen: Vec<(BranchId, SnSet)> = Vec::new();
-        let (mut all, mut none) = (true, true);
-        for origin in origins {
-            let set = match seen.iter().find(|(b, _)| *b == origin.branch) {
-                Some((_, set)) => set,
-                None => {
-                    seen.push((origin.branch, up_to_cut(origin.branch)));
-                    &seen[seen.len() - 1].1
-                }
-            };
-            all &= set.covers(origin.sns);
-            none &= !set.ranges().iter().any(|r| r.after < origin.sns.to && origin.sns.after < r.to);
-        }
-        match (all, none) {
-            (_, true) => Visibility::None,
-            (true, _) => Visibility::All,
-            _ => Visibility::Some(seen),
+    /// What a cut sees; nothing on a branch that does not exist.
+    pub fn seen(&self, cut: &Cut) -> Seen {
+        match self.lineage(cut.branch, cut.sn) {
+            Some(lineage) => Seen::of(lineage, cut),
+            None => Seen { sets: Vec::new(), horizon: cut.horizon },
         }
     }
 

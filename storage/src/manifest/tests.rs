@@ -8,6 +8,7 @@ use super::{
     *,
 };
 use crate::{
+    lineage::Visibility,
     Clock, ErrorKind, Timestamp,
     ids::*,
     lineage::{Lineage, SnRange, SnSet},
@@ -15,7 +16,6 @@ use crate::{
         edit::{RecordInfo, RemoveReason, Timer},
         image::Image,
         inspect::inspect,
-        state::Visibility,
     },
     part::{
         PartMeta,
@@ -310,21 +310,21 @@ fn the_record_list_is_bounded_by_summing_up_old_appends() {
 #[test]
 fn a_cut_sees_parts_by_lineage() {
     let mut s = StreamState::new(def(1, "a"));
-    let origins = |after: u64, to: u64| vec![Origin { branch: BranchId::MAIN, sns: SnRange { after: Sn(after), to: Sn(to) }, rows: 1 }];
-    assert_eq!(s.visibility(&origins(0, 5), &s.head()), Visibility::All);
+    let rows = |after: u64, to: u64| std::iter::once((BranchId::MAIN, SnRange { after: Sn(after), to: Sn(to) }));
+    assert_eq!(s.seen(&s.head()).of_rows(rows(0, 5)), Visibility::All);
     // Truncated at 10: main sees what came after.
     let after = Lineage { from: Sn(10), sees: vec![(BranchId::MAIN, SnSet::new([SnRange { after: Sn(10), to: Sn(u64::MAX) }]))] };
     let both = vec![s.lineage(BranchId::MAIN, Sn(0)).unwrap().clone(), after];
     s.lineages.insert_mut(BranchId::MAIN, Arc::new(both));
-    assert_eq!(s.visibility(&origins(0, 10), &s.head()), Visibility::None);
-    assert_eq!(s.visibility(&origins(10, 12), &s.head()), Visibility::All);
-    assert!(matches!(s.visibility(&origins(5, 12), &s.head()), Visibility::Some(_)));
+    assert_eq!(s.seen(&s.head()).of_rows(rows(0, 10)), Visibility::None);
+    assert_eq!(s.seen(&s.head()).of_rows(rows(10, 12)), Visibility::All);
+    assert!(matches!(s.seen(&s.head()).of_rows(rows(5, 12)), Visibility::Some(_)));
     // A cut before the truncation still sees what was there.
     let cut = crate::lineage::Cut { branch: BranchId::MAIN, sn: Sn(9), horizon: CommitNo(0) };
-    assert_eq!(s.visibility(&origins(0, 9), &cut), Visibility::All);
-    assert!(matches!(s.visibility(&origins(5, 12), &cut), Visibility::Some(_)));
+    assert_eq!(s.seen(&cut).of_rows(rows(0, 9)), Visibility::All);
+    assert!(matches!(s.seen(&cut).of_rows(rows(5, 12)), Visibility::Some(_)));
     let other = crate::lineage::Cut { branch: BranchId(3), ..cut };
-    assert_eq!(s.visibility(&origins(0, 9), &other), Visibility::None);
+    assert_eq!(s.seen(&other).of_rows(rows(0, 9)), Visibility::None);
 }
 
 #[test]

@@ -1,0 +1,219 @@
+//! What becomes of a part's rows when it is rewritten: gone, kept as they are, or subject to rules.
+//!
+//! Guards I8 and I10: a row that any readable cut, ref or reader needs stays, with the deletions and expiries that hide it from others;
+//! a row that nobody needs goes.
+
+use crate::sets::RowSets;
+use arrow::array::Int64Array;
+use ebb_storage::{
+    Result,
+    ids::{BranchId, CommitNo, Sn},
+    lineage::{Seen, SnRange, SnSet},
+    manifest::StreamState,
+    part::{PartMeta, RowSet, meta::Origin},
+    refs::Needs,
+};
+use std::{collections::HashMap, sync::Arc};
+
+/// What every rewrite of a stream asks.
+pub struct Judge {
+    needs: Needs,
+    /// What main's head sees: only there rules age rows of other branches.
+    main: Seen,
+    sets: Arc<RowSets>,
+}
+
+impl Judge {
+    pub fn new(state: &StreamState, needs: Needs, sets: Arc<RowSets>) -> Self {
+        Self { needs, main: state.seen(&state.head()), sets }
+    }
+
+    pub fn needs(&self) -> &Needs {
+        &self.needs
+    }
+
+    /// # Errors
+    /// `Corrupt` where a set of removed rows is missing.
+    pub fn of(&self, part: &PartMeta) -> Result<Fate> {
+        let set = |rows| self.sets.rows(part, rows).map(|r| r.into_owned());
+        let deleted = part.deletions.iter().map(|d| Ok(((d.branch, d.sn), set(&d.rows)?))).collect::<Result<Vec<_>>>()?;
+        let expired = part.expired.iter().map(|e| Ok((e.commit, set(&e.rows)?))).collect::<Result<Vec<_>>>()?;
+        let mut marked = RowSet::default();
+        deleted.iter().map(|(_, r)| r).chain(expired.iter().map(|(_, r)| r)).for_each(|r| marked.0 |= &r.0);
+        let mut fate = Fate {
+            origins: part.origins.clone(),
+            deleted,
+            expired,
+            marked,
+            alive: HashMap::new(),
+            aged: SnSet::default(),
+            all_alive: false,
+            all_aged: false,
+        };
+        let mut aged = Vec::new();
+        for origin in &part.origins {
+            match origin.branch {
+                BranchId::MAIN => aged.push(origin.sns),
+                branch => {
+                    let seen = self.main.sets.iter().find(|(b, _)| *b == branch).map(|(_, s)| s.intersection(&SnSet::new([origin.sns])));
+                    aged.extend(seen.iter().flat_map(|s| s.ranges()).copied());
+                }
+            }
+        }
+        fate.aged = SnSet::new(aged);
+        fate.all_aged = part.origins.iter().all(|o| fate.aged.covers(o.sns));
+        for marks in fate.marks() {
+            let alive = fate.alive_with(&self.needs, &marks);
+            fate.alive.insert(marks, alive);
+        }
+        let plain = fate.alive.get(&Marks::default()).cloned().unwrap_or_default();
+        fate.all_alive = part.origins.iter().all(|o| plain.covers(o.sns));
+        Ok(fate)
+    }
+}
+
+/// Which of a part's deletions and expiries name a row.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+struct Marks {
+    deleted: Vec<u32>,
+    expired: Vec<u32>,
+}
+
+/// What becomes of the rows of one part.
+pub struct Fate {
+    origins: Vec<Origin>,
+    deleted: Vec<((BranchId, Sn), RowSet)>,
+    expired: Vec<(CommitNo, RowSet)>,
+    /// Rows that any of them names.
+    marked: RowSet,
+    /// By what names a row: the sns of which rows are needed.
+    alive: HashMap<Marks, SnSet>,
+    /// Rows with these sns age by rules.
+    aged: SnSet,
+    all_alive: bool,
+    all_aged: bool,
+}
+
+/// Rows next to each other.
+#[derive(Debug, Default)]
+pub struct Fates {
+    /// Nobody needs them.
+    pub gone: Option<Vec<bool>>,
+    /// They stay, and no rule looks at them: expired already, or of a branch that main does not see.
+    pub spared: Option<Vec<bool>>,
+    /// Deleted for some: they are not folded with others.
+    pub deleted: Option<Vec<bool>>,
+}
+
+impl Fate {
+    /// Whether every row stays and ages, whatever its sn.
+    pub fn is_plain(&self) -> bool {
+        self.all_alive && self.all_aged && self.marked.is_empty()
+    }
+
+    /// Whether it must be known which record wrote a row.
+    pub fn asks_sns(&self) -> bool {
+        !self.all_aged || self.alive.values().any(|alive| {
+            let none = !self.origins.iter().any(|o| alive.touches(o.sns));
+            !none && !self.origins.iter().all(|o| alive.covers(o.sns))
+        })
+    }
+
+    /// Whether rules age any of its rows.
+    pub fn ages(&self) -> bool {
+        self.origins.iter().any(|o| self.aged.touches(o.sns))
+    }
+
+    /// Rows from `from` on, each with its sn; without sns where [`Self::asks_sns`] says they are not needed.
+    pub fn of_rows(&self, from: u64, rows: usize, sns: Option<&Int64Array>) -> Fates {
+        if self.is_plain() {
+            return Fates::default();
+        }
+        let start = from as u32;
+        let any = self.origins.first().map_or(Sn(0), |o| o.sns.to);
+        let sn = |i: usize| sns.map_or(any, |s| Sn(s.value(i) as u64));
+        let quiet = self.marked.0.range_cardinality(start..start + rows as u32) == 0;
+        let plain = self.alive.get(&Marks::default());
+        let mut gone = vec![false; rows];
+        let mut fates = Fates::default();
+        if !(quiet && self.all_alive) {
+            for (i, gone) in gone.iter_mut().enumerate() {
+                let row = start + i as u32;
+                let alive = match quiet || !self.marked.0.contains(row) {
+                    true => plain,
+                    false => self.alive.get(&self.marks_of(row)),
+                };
+                *gone = !alive.is_some_and(|a| a.contains(sn(i)));
+            }
+        }
+        let of = |sets: &mut dyn Iterator<Item = &RowSet>| {
+            let mut all = vec![false; rows];
+            for set in sets {
+                set.0.range(start..start + rows as u32).for_each(|row| all[(row - start) as usize] = true);
+            }
+            all
+        };
+        if !quiet && !self.deleted.is_empty() {
+            fates.deleted = Some(of(&mut self.deleted.iter().map(|(_, r)| r)));
+        }
+        if !quiet && !self.expired.is_empty() || !self.all_aged {
+            let mut spared = of(&mut self.expired.iter().map(|(_, r)| r));
+            if !self.all_aged {
+                spared.iter_mut().enumerate().for_each(|(i, s)| *s |= !self.aged.contains(sn(i)));
+            }
+            fates.spared = Some(spared);
+        }
+        fates.gone = gone.contains(&true).then_some(gone);
+        fates
+    }
+
+    fn marks_of(&self, row: u32) -> Marks {
+        let places = |named: &mut dyn Iterator<Item = &RowSet>| -> Vec<u32> {
+            named.enumerate().filter(|(_, r)| r.0.contains(row)).map(|(i, _)| i as u32).collect()
+        };
+        Marks { deleted: places(&mut self.deleted.iter().map(|(_, r)| r)), expired: places(&mut self.expired.iter().map(|(_, r)| r)) }
+    }
+
+    /// All combinations that occur.
+    fn marks(&self) -> Vec<Marks> {
+        let mut found = vec![(Marks::default(), None::<RowSet>)];
+        let sets = self.deleted.iter().enumerate().map(|(i, (_, r))| (Some(i as u32), None, r));
+        let sets = sets.chain(self.expired.iter().enumerate().map(|(i, (_, r))| (None, Some(i as u32), r)));
+        for (deletion, expiry, rows) in sets {
+            let with = |(marks, own): &(Marks, Option<RowSet>)| {
+                let both = own.as_ref().map_or_else(|| rows.clone(), |own| RowSet(&own.0 & &rows.0));
+                let mut marks = marks.clone();
+                marks.deleted.extend(deletion);
+                marks.expired.extend(expiry);
+                (!both.is_empty()).then_some((marks, Some(both)))
+            };
+            let new: Vec<_> = found.iter().filter_map(with).collect();
+            found.extend(new);
+        }
+        found.into_iter().map(|(marks, _)| marks).collect()
+    }
+
+    fn alive_with(&self, needs: &Needs, marks: &Marks) -> SnSet {
+        let deleted: Vec<_> = marks.deleted.iter().map(|i| self.deleted[*i as usize].0).collect();
+        let expired: Vec<_> = marks.expired.iter().map(|i| self.expired[*i as usize].0).collect();
+        let of = |o: &Origin| needs.alive(o.branch, &deleted, &expired).intersection(&SnSet::new([o.sns]));
+        self.origins.iter().map(of).fold(SnSet::default(), |a, b| a.union(&b))
+    }
+
+    /// The branch that wrote a record.
+    pub fn branch_of(&self, sn: Sn) -> BranchId {
+        self.origins.iter().find(|o| o.sns.contains(sn)).map_or(BranchId::MAIN, |o| o.branch)
+    }
+}
+
+/// The branches and sns of rows as few stretches, none of which overlap.
+pub fn origins_of(counts: &std::collections::BTreeMap<Sn, (BranchId, u64)>) -> Vec<Origin> {
+    let mut all: Vec<Origin> = Vec::new();
+    for (sn, (branch, rows)) in counts {
+        match all.last_mut() {
+            Some(last) if last.branch == *branch => (last.sns.to, last.rows) = (*sn, last.rows + rows),
+            _ => all.push(Origin { branch: *branch, sns: SnRange { after: Sn(sn.0.saturating_sub(1)), to: *sn }, rows: *rows }),
+        }
+    }
+    all
+}

@@ -116,7 +116,10 @@ impl Appender {
                 let mut now = known.unwrap_or_else(|| Heads::published(&live.tail(r.stream), state));
                 let before = now.branches.get(&r.branch).copied().unwrap_or_else(|| state.head_of(r.branch));
                 if r.expects_head.is_some_and(|head| head != before) {
-                    return Err(Error::conflict(format!("{} was written to meanwhile (record {before}): try again", state.def.full_name())));
+                    return Err(Error::conflict(format!(
+                        "{} was written to meanwhile (record {before}): try again",
+                        state.def.full_name()
+                    )));
                 }
                 let sn = now.stream.next();
                 now.stream = sn;

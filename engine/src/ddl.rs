@@ -4,8 +4,8 @@ use crate::{
     Engine,
     append::NewRecord,
     core::Core,
-    disks::{checked_destinations, kept_volumes, no_policy},
     delete::{record_of, whole_partition},
+    disks::{checked_destinations, kept_volumes, no_policy},
     ingest::{
         content::{Content, NewLineage},
         flush,
@@ -257,9 +257,8 @@ impl Engine {
         let layout = core.layout_lock(stream);
         let _layout = layout.lock().await;
         let view = self.read().stream(stream).ok_or_else(|| core.is_gone(stream))?;
-        let what = whole_partition(&view, partition).ok_or_else(|| {
-            Error::not_found(format!("{} has no partition '{partition}': system.parts lists them", view.def.full_name()))
-        })?;
+        let what = whole_partition(&view, partition)
+            .ok_or_else(|| Error::not_found(format!("{} has no partition '{partition}': system.parts lists them", view.def.full_name())))?;
         let record = record_of(stream, BranchId::MAIN, &view.state, Verb::DropPartition, what)?;
         let sns = core.appender.append(core, vec![record]).await?;
         Ok(sns.first().copied().unwrap_or_default())

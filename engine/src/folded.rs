@@ -4,12 +4,7 @@
 //! holds only rows.
 
 use crate::ingest::tail::Tail;
-use ebb_storage::{
-    ids::PartId,
-    lineage::SnRange,
-    manifest::StreamState,
-    part::meta::Deletion,
-};
+use ebb_storage::{ids::PartId, lineage::SnRange, manifest::StreamState, part::meta::Deletion};
 use std::sync::Arc;
 
 /// With the tail's lineages, deletions and heads: what reading rows needs.

@@ -44,11 +44,10 @@ mod sets;
 mod write;
 
 pub use database::Engine;
+pub use delete::{DeleteRequest, Deleted};
 pub use disks::{Disk, DiskInfo, Disks, Existing, NewDisk};
 pub use ebb_storage::{Clock, Error, ErrorKind, Result, Timestamp, nearest, refs::AsOf};
 pub use hide::{Hide, Hiding};
-pub use delete::{DeleteRequest, Deleted};
-pub use ebb_storage::refs::AsOf;
 pub use ingest::{InsertOptions, Inserted, Pending, PendingRows, Savepoint, StagedInsert, Transaction};
 pub use logs::Log;
 pub use observe::{Explained, PartPlace, RunningJob, Status};

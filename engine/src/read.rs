@@ -12,7 +12,7 @@ use crate::{
     write::stamped,
 };
 use arrow::{
-    array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch},
+    array::{ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch},
     compute::{filter, filter_record_batch},
     datatypes::Int64Type,
 };

@@ -251,7 +251,7 @@ async fn parts_of_different_schema_versions_merge() {
     let w: ArrayRef = Arc::new(Int64Array::from(vec![8]));
     let columns = vec![old.column(0).clone(), old.column(1).clone(), old.column(2).clone(), w, old.column(3).clone()];
     let new = RecordBatch::try_new(schema, columns).unwrap();
-    e.insert(s, vec![new], InsertOptions { schema_version: SchemaVersion(2), key: None }).await.unwrap();
+    e.insert(s, vec![new], InsertOptions { schema_version: SchemaVersion(2), ..InsertOptions::default() }).await.unwrap();
     drop(e);
     let e = open(dir.path()).await;
     e.optimize(s, None, true).await.unwrap();

@@ -103,7 +103,7 @@ async fn nobody_else_changes_them() {
     assert_eq!(e.rename_stream(mine, "system", "mine").await.unwrap_err().kind(), ErrorKind::Invalid);
     for id in own_streams(&e) {
         let row = e.read().log(Log::Part).unwrap().1;
-        let options = || InsertOptions { schema_version: SchemaVersion(1), key: None };
+        let options = || InsertOptions { schema_version: SchemaVersion(1), ..InsertOptions::default() };
         let refused = [
             e.insert(id, vec![row.clone()], options()).await.map(|_| ()).unwrap_err(),
             e.stage(id, options()).await.map(|_| ()).unwrap_err(),

@@ -197,7 +197,7 @@ impl World {
                 let rows = self.new_rows();
                 let key = (self.dice.below(3) == 0).then(|| format!("k{}", self.next_v));
                 self.told.push(format!("insert {at} {:?} {key:?}", rows.keys().collect::<Vec<_>>()));
-                let options = InsertOptions { schema_version: SchemaVersion(1), key: key.clone() };
+                let options = InsertOptions { schema_version: SchemaVersion(1), key: key.clone(), ..InsertOptions::default() };
                 let done = e.insert(id, vec![batch(&rows)], options).await;
                 if done.is_ok() {
                     self.add(at, rows.clone());
@@ -417,7 +417,7 @@ impl World {
                 if let (Some(key), [(at, rows)]) = (key, units.as_slice()) {
                     // Sent again: there once either way.
                     self.told.push(format!("again {key}"));
-                    let options = InsertOptions { schema_version: SchemaVersion(1), key: Some(key) };
+                    let options = InsertOptions { schema_version: SchemaVersion(1), key: Some(key), ..InsertOptions::default() };
                     e.insert(self.streams[*at].id, vec![batch(rows)], options).await.unwrap();
                     any = true;
                 }

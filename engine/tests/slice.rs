@@ -5,7 +5,11 @@
 mod support;
 
 use ebb_engine::{Clock, Engine, ErrorKind, InsertOptions, Stop, Timestamp};
-use ebb_storage::{ids::SchemaVersion, interval::Interval, manifest::edit::PartEvent};
+use ebb_storage::{
+    ids::{BranchId, SchemaVersion},
+    interval::Interval,
+    manifest::edit::PartEvent,
+};
 use support::*;
 
 fn at(day: i64) -> i64 {
@@ -49,7 +53,7 @@ async fn a_key_inserts_once_also_after_reopening() {
     let dir = tempfile::tempdir().unwrap();
     let e = open(dir.path()).await;
     let s = e.create_stream(def("s", vec![]), false).await.unwrap();
-    let keyed = InsertOptions { schema_version: SchemaVersion(1), key: Some("k1".to_owned()) };
+    let keyed = InsertOptions { schema_version: SchemaVersion(1), key: Some("k1".to_owned()), ..InsertOptions::default() };
     let first = e.insert(s, vec![rows(&[("a", at(0), 1)])], keyed.clone()).await.unwrap();
     assert_eq!(e.insert(s, vec![rows(&[("a", at(0), 1)])], keyed.clone()).await.unwrap(), first);
     e.flush(None).await.unwrap();
@@ -94,7 +98,7 @@ async fn a_transaction_is_seen_whole() {
     t.insert(a, vec![rows(&[("x", at(0), 1)])], v1()).await.unwrap();
     t.insert(b, vec![rows(&[("x", at(0), 2)])], v1()).await.unwrap();
     t.insert(a, vec![rows(&[("x", at(0), 3)])], v1()).await.unwrap();
-    assert_eq!(t.pending()[&a].rows.len(), 2);
+    assert_eq!(t.pending()[&a].of(BranchId::MAIN).rows.len(), 2);
     assert_eq!((values(&e, a).await, values(&e, b).await), (vec![], vec![]));
     let done = t.commit().await.unwrap();
     assert_eq!(done.iter().map(|i| i.sn.0).collect::<Vec<_>>(), [1, 1, 2]);

@@ -16,6 +16,7 @@ pub use expiry::{Expiry, Keep, Overrides, Pinning, expiry};
 pub use forget::Gap;
 pub use lag::Lag;
 pub use needs::{Needed, Needs, PinnedBy};
+pub use resolve::MAIN;
 
 use crate::{
     clock::Timestamp,

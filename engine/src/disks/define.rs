@@ -196,7 +196,7 @@ fn parts_on(core: &Core, m: &Manifest, disk: DiskId) -> Vec<String> {
     let disk_name = m.disk_name(disk).unwrap_or("?");
     let listed = m.streams().flat_map(|s| s.parts.values()).filter(on).map(Arc::as_ref);
     let live = core.live.read();
-    let staged = live.tails().flat_map(|(_, t)| t.staged().iter().flat_map(|(_, parts)| parts.iter())).filter(on).map(Arc::as_ref);
+    let staged = live.tails().flat_map(|(_, t)| t.staged().iter().flat_map(|(.., parts)| parts.iter())).filter(on).map(Arc::as_ref);
     let mut found: Vec<String> =
         listed.chain(staged).map(|p| format!("part {} of {} lies on disk '{disk_name}'", p.name, name_of(p))).collect();
     let graves = m.graveyard.values().map(|g| &g.part).filter(|p| p.placement.disk == disk);
@@ -210,7 +210,7 @@ pub(crate) fn placed_on(core: &Core, disk: DiskId) -> u64 {
     let live = core.live.read();
     let listed = live.manifest.streams().flat_map(|s| s.parts.values()).map(|p| &p.placement);
     let removed = live.manifest.graveyard.values().map(|g| &g.part.placement);
-    let staged = live.tails().flat_map(|(_, t)| t.staged().iter().flat_map(|(_, parts)| parts.iter().map(|p| &p.placement)));
+    let staged = live.tails().flat_map(|(_, t)| t.staged().iter().flat_map(|(.., parts)| parts.iter().map(|p| &p.placement)));
     listed.chain(removed).chain(staged).filter(|p| p.disk == disk).map(|p| p.bytes).fold(0, u64::saturating_add)
 }
 

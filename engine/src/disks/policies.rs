@@ -172,7 +172,7 @@ async fn probe(core: &Core, disk: &Disk) -> Result<()> {
 /// # Errors
 /// `Conflict` naming stream, volume and disk.
 pub(crate) fn kept_volumes(m: &Manifest, state: &StreamState, tail: &Tail, old: &StoragePolicy, new: &StoragePolicy) -> Result<()> {
-    let staged = tail.staged().iter().flat_map(|(_, parts)| parts.iter());
+    let staged = tail.staged().iter().flat_map(|(.., parts)| parts.iter());
     for part in state.parts.values().chain(staged) {
         let Some(disk) = m.disk_name(part.placement.disk) else { continue };
         let Some(volume) = old.volume_of_disk(disk) else { continue };

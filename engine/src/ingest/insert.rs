@@ -111,7 +111,9 @@ pub(crate) fn branch_of(core: &Core, state: &StreamState, name: Option<&str>) ->
     let found = state.live_ref(name, core.now(), core.compiled(&state.def)?.settings.history_max_ref_age_ms)?;
     match found.kind {
         RefKind::Branch => Ok(found.cut.branch),
-        RefKind::Tag => Err(Error::invalid(format!("'{name}' of {} is a tag, which nobody writes to: write to a branch", state.def.full_name()))),
+        RefKind::Tag => {
+            Err(Error::invalid(format!("'{name}' of {} is a tag, which nobody writes to: write to a branch", state.def.full_name())))
+        }
     }
 }
 

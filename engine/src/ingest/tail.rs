@@ -15,10 +15,7 @@ use crate::{
     },
     read::TailRows,
 };
-use arrow::{
-    array::{Int64Array, RecordBatch},
-    compute::concat_batches,
-};
+use arrow::{array::Int64Array, compute::concat_batches};
 use ebb_storage::{
     Result, Timestamp,
     ids::{BranchId, Lsn, PartId, Sn},

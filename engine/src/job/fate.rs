@@ -113,10 +113,11 @@ impl Fate {
 
     /// Whether it must be known which record wrote a row.
     pub fn asks_sns(&self) -> bool {
-        !self.all_aged || self.alive.values().any(|alive| {
-            let none = !self.origins.iter().any(|o| alive.touches(o.sns));
-            !none && !self.origins.iter().all(|o| alive.covers(o.sns))
-        })
+        !self.all_aged
+            || self.alive.values().any(|alive| {
+                let none = !self.origins.iter().any(|o| alive.touches(o.sns));
+                !none && !self.origins.iter().all(|o| alive.covers(o.sns))
+            })
     }
 
     /// Whether rules age any of its rows.

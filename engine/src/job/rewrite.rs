@@ -140,6 +140,9 @@ async fn commit(core: &Core, plan: &Plan, compiled: &Compiled, mut expect: Vec<E
     }
     let (event, reason) = match plan {
         Plan::Merge { reason, .. } => (PartEvent::MergeParts, reason.clone()),
+        _ if outputs.iter().all(|o| o.counts.removed_rows() == 0 && o.counts.gone > 0) => {
+            (PartEvent::PrunePart, "nobody needs rows any more".to_owned())
+        }
         _ => (PartEvent::PrunePart, "rows are due".to_owned()),
     };
     let edits = |m: &Manifest, (_, time): (_, Timestamp)| {

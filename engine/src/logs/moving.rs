@@ -12,6 +12,7 @@ use crate::{
 use arrow::array::RecordBatch;
 use ebb_storage::{
     Result,
+    ids::BranchId,
     manifest::{
         Edit,
         edit::{LifecycleLogRow, PartLogRow},
@@ -58,8 +59,8 @@ pub async fn run(core: &Core) -> Result<()> {
 async fn insert(core: &Core, log: Log, batch: RecordBatch, through: u64) -> Result<()> {
     let manifest = core.live.read().manifest.clone();
     let Some(state) = log.stream(&manifest) else { return Ok(()) };
-    let options = InsertOptions { schema_version: state.def.schema_version, key: Some(key(through)) };
-    core.appender.append(core, vec![logged(state.def.id, &batch, &options)?]).await?;
+    let options = InsertOptions { schema_version: state.def.schema_version, key: Some(key(through)), ..InsertOptions::default() };
+    core.appender.append(core, vec![logged(state.def.id, BranchId::MAIN, &batch, &options)?]).await?;
     Ok(())
 }
 

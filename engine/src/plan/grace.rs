@@ -12,7 +12,7 @@ use ebb_storage::{
     Timestamp,
     ids::{DiskId, PartId},
 };
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 /// All waiting is bounded by so many times the grace.
 const BOUND_TIMES: u32 = 10;
@@ -69,13 +69,13 @@ pub fn partners(scene: &Scene<'_>) -> Vec<PartId> {
     found
 }
 
-/// Waiting parts by the volume they are due for.
+/// Waiting parts by the volume they are due for, each family by itself.
 fn groups<'a>(scene: &Scene<'a>) -> Vec<Vec<&'a PartView>> {
-    let mut groups: Vec<Vec<&PartView>> = vec![Vec::new(); scene.stream.tiers.volumes.len()];
+    let mut groups: BTreeMap<(usize, u32), Vec<&PartView>> = BTreeMap::new();
     for part in &scene.partition.parts {
         if let Some(volume) = scene.waits_for_merge(part).and_then(|to| scene.stream.tiers.volume_of(to)) {
-            groups[volume].push(part);
+            groups.entry((volume, part.family)).or_default().push(part);
         }
     }
-    groups
+    groups.into_values().collect()
 }

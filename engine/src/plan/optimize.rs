@@ -39,21 +39,26 @@ fn of_partition(scene: &Scene<'_>, whole: bool, drops: &mut Vec<PartId>, ledger:
     let (gone, mut left): (Vec<&PartView>, Vec<&PartView>) = free.partition(|p| delete_due && scene.due(p.whole_due));
     drops.extend(gone.iter().map(|p| p.id));
     left.sort_by_key(|p| p.id);
-    let merged: Vec<PartId> = match whole {
-        true => left.iter().map(|p| p.id).collect(),
-        false => {
-            let merges = |p: &&PartView| scene.volume(p).is_none_or(|v| !v.prefer_not_to_merge);
-            // Of one volume, the hottest that has two: no row becomes cold by its neighbours.
-            let volume = |p: &PartView| stream.tiers.volume_of(p.disk);
-            let mut volumes: Vec<_> = left.iter().filter(|p| merges(p)).map(|p| volume(p)).collect();
-            volumes.sort_unstable();
-            volumes.dedup();
-            let of = |v| left.iter().copied().filter(|p| merges(p) && volume(p) == v).collect();
-            volumes.into_iter().map(|v| compact::choose_eagerly(of(v), &stream.settings)).find(|c| !c.is_empty()).unwrap_or_default()
+    let mut families: Vec<u32> = left.iter().map(|p| p.family).collect();
+    families.sort_unstable();
+    families.dedup();
+    let merges = families.into_iter().map(|family| {
+        let of_family = || left.iter().copied().filter(move |p| p.family == family);
+        if whole {
+            return of_family().map(|p| p.id).collect::<Vec<PartId>>();
         }
-    };
+        let merges = |p: &&PartView| scene.volume(p).is_none_or(|v| !v.prefer_not_to_merge);
+        // Of one volume, the hottest that has two: no row becomes cold by its neighbours.
+        let volume = |p: &PartView| stream.tiers.volume_of(p.disk);
+        let mut volumes: Vec<_> = of_family().filter(|p| merges(p)).map(|p| volume(p)).collect();
+        volumes.sort_unstable();
+        volumes.dedup();
+        let of = |v| of_family().filter(|p| merges(p) && volume(p) == v).collect();
+        volumes.into_iter().map(|v| compact::choose_eagerly(of(v), &stream.settings)).find(|c| !c.is_empty()).unwrap_or_default()
+    });
+    let merges: Vec<Vec<PartId>> = merges.filter(|m| m.len() > 1).collect();
     let mut plans = Vec::new();
-    if merged.len() > 1 {
+    for merged in merges {
         let sources: Vec<&PartView> = left.iter().copied().filter(|p| merged.binary_search(&p.id).is_ok()).collect();
         let reason = if whole { "OPTIMIZE FINAL" } else { "OPTIMIZE" }.to_owned();
         // Without room it is tried all the same: the error says which disk is full.
@@ -78,7 +83,10 @@ fn of_partition(scene: &Scene<'_>, whole: bool, drops: &mut Vec<PartId>, ledger:
         let going = scene.would_go(part);
         // On a volume without merges only FINAL rewrites what is not worth it by itself.
         let rewrites = whole || scene.volume(part).is_none_or(|v| !v.prefer_not_to_merge);
-        if delete_due && ((scene.due(part.first_due) && (rewrites || scene.due(part.worth_at))) || (part.unmeasured && rewrites)) {
+        let reclaims = whole && part.reclaimable;
+        if reclaims
+            || delete_due && ((scene.due(part.first_due) && (rewrites || scene.due(part.worth_at))) || (part.unmeasured && rewrites))
+        {
             pruned.push(part.id);
             pruned_to.push(target::of_prune(scene, part, going, ledger).unwrap_or(Target::new(part.codec, part.disk)));
         } else if let Some(going) = going {

@@ -169,7 +169,7 @@ impl Round<'_> {
         let volume = |disk| stream.tiers.volume_of(disk).unwrap_or(0);
         let class = |part: &PartView| {
             if part.changes.is_empty() {
-                return (Class::Plain(volume(part.disk)), None);
+                return (Class::Plain(volume(part.disk)), part.family, None);
             }
             let codec = choice::codec_due(&[part], &stream.rules, scene.now).map(|(rule, _)| rule);
             let class = match (scene.waits_for_merge(part), wanted.going(part.id)) {
@@ -177,13 +177,13 @@ impl Round<'_> {
                 (_, Some(going)) => Class::Going(volume(going.disk)),
                 _ => Class::Plain(volume(part.disk)),
             };
-            (class, codec)
+            (class, part.family, codec)
         };
         let pressed =
             |part: &PartView| !part.changes.is_empty() && stream.tiers.short_of(part.disk).is_some() && wanted.going(part.id).is_some();
         let free = scene.partition.parts.iter().filter(|p| !self.taken.contains(&p.id) && scene.may_merge(p) && !pressed(p));
         let mut free: Vec<_> = free.map(|p| (class(p), p)).collect();
-        if ruled || stream.tiers.volumes.len() > 1 {
+        if ruled || stream.tiers.volumes.len() > 1 || free.iter().any(|(_, p)| p.family != 0) {
             free.sort_by_key(|(class, p)| (*class, p.id));
         }
         let mut plans = Vec::new();

@@ -45,6 +45,8 @@ fn stream(partitions: Vec<PartitionView>) -> StreamView {
 
 fn part(id: u32, first_due: Timestamp, whole_due: Timestamp) -> PartView {
     PartView {
+        family: 0,
+        reclaimable: false,
         id: PartId::new(Epoch(1), id),
         generation: Generation(1),
         level: 0,

@@ -79,6 +79,10 @@ pub struct PartView {
     pub whole_due: Timestamp,
     /// When enough rows are due, or the oldest has been for long enough, that a rewrite on a volume without merges is worth it.
     pub worth_at: Timestamp,
+    /// Only parts of one family are merged: 0 what main's head sees wholly, 1 other rows of main, then each branch by itself.
+    pub family: u32,
+    /// It holds rows that nobody needs any more.
+    pub reclaimable: bool,
     /// A current rule has no facts of this part.
     pub unmeasured: bool,
     /// A running job has it.
@@ -185,6 +189,8 @@ impl PartView {
             first_due: Timestamp::MAX,
             whole_due: Timestamp::MAX,
             worth_at: Timestamp::MAX,
+            family: 0,
+            reclaimable: false,
             unmeasured: false,
             busy: false,
             failure: None,
@@ -209,6 +215,12 @@ impl PartView {
         }
         view.changes = changes.into();
         view
+    }
+
+    /// Of a part that no rule looks at.
+    pub fn without_rules(self) -> Self {
+        let never = Timestamp::MAX;
+        Self { changes: Box::default(), first_due: never, whole_due: never, worth_at: never, unmeasured: false, ..self }
     }
 
     pub fn backing_off(&self, now: Timestamp) -> Option<Timestamp> {

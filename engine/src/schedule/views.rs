@@ -10,9 +10,11 @@ use crate::{
 };
 use ebb_storage::{
     Error, Result, Timestamp,
-    ids::{PartId, StreamId},
+    ids::{BranchId, PartId, StreamId},
+    lineage::{Seen, Visibility},
     manifest::{StreamState, edit::Timer},
     part::PartMeta,
+    refs::{Needed, Needs},
 };
 use std::{
     collections::{HashMap, HashSet},
@@ -23,11 +25,13 @@ pub fn stream_view(core: &Core, state: &StreamState) -> Result<StreamView> {
     let compiled = core.compiled(&state.def)?;
     let rules: Vec<RuleView> = state.def.rules().iter().map(RuleView::of).collect();
     let (busy, mut failures) = core.jobs.marks();
+    let history = History::of(core, state);
     let mut partitions = Vec::with_capacity(state.partitions.size());
     for (value, partition) in state.partitions.iter() {
         let parts = partition.parts.iter().filter_map(|id| state.parts.get(id)).map(|meta| {
             let failure = failures.remove(&meta.id).map(Box::new);
-            PartView { busy: busy.contains(&meta.id), failure, ..PartView::of(meta, &rules) }
+            let view = PartView { busy: busy.contains(&meta.id), failure, ..PartView::of(meta, &rules) };
+            history.tell(meta, view)
         });
         let timer = |t| partition.timers.get(&t).copied();
         partitions.push(PartitionView {
@@ -48,6 +52,43 @@ pub fn stream_view(core: &Core, state: &StreamState) -> Result<StreamView> {
         pools: core.jobs.counts().pools(&core.server()),
         partitions,
     })
+}
+
+/// What of planning hangs on who sees a part.
+struct History {
+    main: Seen,
+    /// Only where some part has rows that somebody does not see.
+    needs: Option<Needs>,
+}
+
+impl History {
+    fn of(core: &Core, state: &StreamState) -> Self {
+        let main = state.seen(&state.head());
+        let edited = || state.lineages.get(&BranchId::MAIN).is_none_or(|l| l.len() > 1) || state.lineages.size() > 1;
+        let marked = || state.parts.values().any(|p| !p.deletions.is_empty() || !p.expired.is_empty());
+        let needs = (edited() || marked()).then(|| Needs::of(state, &core.pins_of(state)));
+        Self { main, needs }
+    }
+
+    fn tell(&self, meta: &PartMeta, view: PartView) -> PartView {
+        let Some(needs) = &self.needs else { return view };
+        let origins = || meta.origins.iter().map(|o| (o.branch, o.sns));
+        let seen = self.main.of_rows(origins());
+        let of_main = origins().any(|(b, _)| b == BranchId::MAIN);
+        let family = match (&seen, of_main) {
+            (Visibility::All, _) => 0,
+            (_, true) => 1,
+            _ => origins().map(|(b, _)| b.0).max().unwrap_or(0).saturating_add(1),
+        };
+        let dead =
+            meta.deletions.iter().any(|d| needs.deletion_is_dead(meta, d)) || meta.expired.iter().any(|e| needs.expired_is_dead(meta, e));
+        let reclaimable = dead || needs.rows(&meta.origins) != Needed::All;
+        let view = PartView { family, reclaimable, ..view };
+        match of_main || seen != Visibility::None {
+            true => view,
+            false => view.without_rules(),
+        }
+    }
 }
 
 /// The stream's policy with the room that running moves leave.

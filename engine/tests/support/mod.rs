@@ -174,7 +174,7 @@ pub fn rows(of: &[(&str, i64, i64)]) -> RecordBatch {
 }
 
 pub fn v1() -> InsertOptions {
-    InsertOptions { schema_version: SchemaVersion(1), key: None }
+    InsertOptions { schema_version: SchemaVersion(1), ..InsertOptions::default() }
 }
 
 pub fn options(dir: &Path, clock: Clock, background: bool) -> OpenOptions {
@@ -220,8 +220,10 @@ pub async fn read_view(view: &ReadView, stream: StreamId) -> Vec<(i64, i64)> {
             let v = batch.column_by_name("v").unwrap().as_primitive::<Int64Type>().clone();
             let sn = batch.column_by_name("_tp_sn").unwrap().as_primitive::<Int64Type>().clone();
             for i in 0..batch.num_rows() {
-                if part.hidden.as_ref().is_none_or(|h| !h.0.contains(at)) {
-                    out.push((v.value(i), part.sn_of_record.map_or(sn.value(i), |s| s.0 as i64)));
+                let sn = part.sn_of_record.map_or(sn.value(i), |s| s.0 as i64);
+                let seen = part.sns.as_ref().is_none_or(|set| set.contains(ebb_storage::ids::Sn(sn as u64)));
+                if seen && part.hidden.as_ref().is_none_or(|h| !h.0.contains(at)) {
+                    out.push((v.value(i), sn));
                 }
                 at += 1;
             }

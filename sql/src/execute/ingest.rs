@@ -210,7 +210,7 @@ impl Ingest {
     }
 
     fn options(&self) -> InsertOptions {
-        InsertOptions { schema_version: self.target.def.schema_version, key: None }
+        InsertOptions { schema_version: self.target.def.schema_version, ..InsertOptions::default() }
     }
 
     /// Takes rows whose columns are the target's, in order.

@@ -107,7 +107,10 @@ impl SchemaProvider for ViewSchema {
         }
         let Some(view) = self.cut.view.stream_named(&self.database, name) else { return Ok(None) };
         let (view, own) = match self.cut.own.get(&view.def.id) {
-            Some(own) => (self.cut.view.with_pending(view, own), own.rows.clone()),
+            Some(own) => {
+                let rows = own.of(view.cut.branch).rows;
+                (self.cut.view.with_pending(view, own), rows)
+            }
             None => (view, Vec::new()),
         };
         Ok(Some(Arc::new(StreamTable::new(self.shared.clone(), view, own, self.hidden_columns, self.cut.now))))

@@ -8,9 +8,9 @@ use super::{
     *,
 };
 use crate::{
-    lineage::Visibility,
     Clock, ErrorKind, Timestamp,
     ids::*,
+    lineage::Visibility,
     lineage::{Lineage, SnRange, SnSet},
     manifest::{
         edit::{RecordInfo, RemoveReason, Timer},

@@ -1,9 +1,10 @@
 use super::*;
+use crate::ingest::content::NewLineage;
 use arrow::{
-    array::AsArray,
+    array::{AsArray, RecordBatch},
     datatypes::{DataType, Field, Int64Type, Schema},
 };
-use ebb_storage::{ids::BranchId, verb::Verb};
+use ebb_storage::{ids::SchemaVersion, lineage::SnSet, verb::Verb};
 use proptest::prelude::*;
 
 fn record(sn: u64, version: u32) -> RecordInfo {
@@ -69,13 +70,19 @@ fn many_small_records_are_few_chunks() {
 }
 
 #[test]
-fn truncate_takes_what_came_before() {
+fn what_branches_see_stays_until_it_is_flushed_and_rows_are_of_one_branch() {
     let mut tail = Tail::new(Sn(0));
     tail.push(record(1, 1), Lsn(1), Content::Rows(rows_of(1, 3)));
-    tail.push(record(2, 1), Lsn(2), Content::Truncate);
-    tail.push(record(3, 1), Lsn(3), Content::Rows(rows_of(3, 2)));
-    assert_eq!(read(&tail), [3, 3]);
-    assert_eq!(tail.truncated_at(), Some(Sn(2)));
-    assert_eq!(tail.records().count(), 3);
-    assert_eq!(tail.trimmed(Sn(2)).truncated_at(), None);
+    tail.push(record(2, 1), Lsn(2), Content::Lineage(Arc::new(NewLineage { base: Vec::new(), parent: None })));
+    tail.push(RecordInfo { branch: BranchId(4), ..record(3, 1) }, Lsn(3), Content::Rows(rows_of(3, 2)));
+    tail.push(record(4, 1), Lsn(4), Content::Rows(rows_of(4, 1)));
+    // Earlier cuts still read what a truncation takes from later ones.
+    assert_eq!(read(&tail), [1, 1, 1, 3, 3, 4]);
+    assert_eq!(tail.chunks().iter().map(|c| c.branch.0).collect::<Vec<_>>(), [0, 4, 0]);
+    assert_eq!(tail.heads(), [(BranchId::MAIN, Sn(4)), (BranchId(4), Sn(3))]);
+    let after = Lineage { from: Sn(2), sees: vec![(BranchId::MAIN, SnSet::above(Sn(2)))] };
+    assert_eq!(tail.lineages(), [(BranchId::MAIN, after)]);
+    let trimmed = tail.trimmed(Sn(2));
+    assert!(trimmed.lineages().is_empty());
+    assert_eq!((read(&trimmed), trimmed.head_of(BranchId(4))), (vec![3, 3, 4], Some(Sn(3))));
 }

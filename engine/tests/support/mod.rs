@@ -6,7 +6,7 @@ use arrow::{
     datatypes::{DataType, Int64Type, TimestampMicrosecondType},
 };
 use ebb_engine::{
-    Clock, Disk, Engine, Error, InsertOptions, OpenOptions, Places, ReadView, Result, Timestamp,
+    AsOf, Clock, DeleteRequest, Disk, Engine, Error, InsertOptions, OpenOptions, Places, ReadView, Result, StreamView, Timestamp,
     expr::{Batches, ExprCompiler, Folder, RowExpr},
 };
 use ebb_storage::{
@@ -210,7 +210,32 @@ pub async fn read(engine: &Engine, stream: StreamId) -> Vec<(i64, i64)> {
 
 /// [`read`] of an earlier cut.
 pub async fn read_view(view: &ReadView, stream: StreamId) -> Vec<(i64, i64)> {
-    let Some(s) = view.stream(stream) else { return Vec::new() };
+    match view.stream(stream) {
+        Some(s) => rows_of(&s).await,
+        None => Vec::new(),
+    }
+}
+
+/// v of all rows that an earlier state had, sorted.
+pub async fn values_at(engine: &Engine, stream: StreamId, at: AsOf) -> Result<Vec<i64>> {
+    let view = engine.read().stream_as_of(stream, &at, engine.now())?;
+    Ok(rows_of(&view).await.into_iter().map(|(v, _)| v).collect())
+}
+
+/// A DELETE of the rows for which `condition` holds.
+pub fn deleting(engine: &Engine, stream: StreamId, condition: &str) -> DeleteRequest {
+    let def = engine.read().stream(stream).unwrap().def;
+    DeleteRequest {
+        stream,
+        branch: None,
+        matches: Words.compile(condition, &def).unwrap(),
+        schema_version: def.schema_version,
+        skip: Arc::new(|_| false),
+    }
+}
+
+/// (v, sn) of all rows of a view, sorted.
+pub async fn rows_of(s: &StreamView) -> Vec<(i64, i64)> {
     let mut out = Vec::new();
     for part in &s.parts {
         let reader = PartReader::open_verified(&part.store, &part.key, &part.meta).await.unwrap();

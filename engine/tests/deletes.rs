@@ -1,0 +1,259 @@
+//! DELETE as a record: later cuts do without the rows, earlier ones keep them, whatever becomes of the parts.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests may unwrap")]
+
+mod support;
+
+use ebb_engine::{AsOf, Engine, ErrorKind, Result};
+use ebb_storage::{
+    ids::{BranchId, SchemaVersion, Sn, StreamId},
+    manifest::edit::PartEvent,
+    part::meta::RowsAt,
+    testkit::crash_store::CrashDisk,
+};
+use power::{Loss, cut_everywhere, steps, whole};
+use support::*;
+
+/// Rows `from..to` of one partition, v counted on, as one record.
+async fn insert(e: &Engine, s: StreamId, values: std::ops::Range<i64>) -> Sn {
+    let of: Vec<_> = values.map(|v| (if v % 2 == 0 { "even" } else { "odd" }, START.0 + v, v)).collect();
+    e.insert(s, vec![rows(&of)], v1()).await.unwrap().sn
+}
+
+async fn at(e: &Engine, s: StreamId, sn: Sn) -> Vec<i64> {
+    values_at(e, s, AsOf::Sn(sn)).await.unwrap()
+}
+
+/// proves U13, U14: rows that a DELETE took are there for earlier cuts, through flushes, merges, recompression and a reopening.
+#[tokio::test]
+async fn earlier_cuts_keep_deleted_rows_through_every_change_of_layout() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = open(dir.path()).await;
+    let s = e.create_stream(def("s", vec![]), false).await.unwrap();
+    let first = insert(&e, s, 0..10).await;
+    let second = insert(&e, s, 10..20).await;
+    let deleted = e.delete(deleting(&e, s, "host = 'even'")).await.unwrap();
+    assert_eq!((deleted.rows, deleted.sn), (10, Some(Sn(3))));
+    // Nothing matches any more: no record.
+    let again = e.delete(deleting(&e, s, "host = 'even'")).await.unwrap();
+    assert_eq!((again.rows, again.sn), (0, None));
+    let third = insert(&e, s, 20..24).await;
+    assert_eq!(third, Sn(4));
+    let odd: Vec<i64> = (0..20).filter(|v| v % 2 == 1).collect();
+    let head: Vec<i64> = odd.iter().copied().chain(20..24).collect();
+    let check = async |e: &Engine| {
+        assert_eq!(values(e, s).await, head);
+        assert_eq!(at(e, s, first).await, (0..10).collect::<Vec<_>>());
+        assert_eq!(at(e, s, second).await, (0..20).collect::<Vec<_>>());
+        assert_eq!(at(e, s, Sn(3)).await, odd);
+        assert_eq!(at(e, s, third).await, head);
+    };
+    check(&e).await;
+    e.flush(None).await.unwrap();
+    check(&e).await;
+    e.optimize(s, None, true).await.unwrap();
+    assert_eq!(parts(&e, s), 1);
+    check(&e).await;
+    drop(e);
+    let e = open(dir.path()).await;
+    check(&e).await;
+    let refused = values_at(&e, s, AsOf::Sn(Sn(99))).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::NotFound, "{refused}");
+}
+
+/// Large sets lie beside the manifest and are there again after a reopening; DROP PARTITION and TRUNCATE are records as well.
+#[tokio::test]
+async fn large_sets_partitions_and_whole_streams_are_records_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = open(dir.path()).await;
+    let s = e.create_stream(def("s", vec![]), false).await.unwrap();
+    let n = 60_000;
+    // By turns, so that no run of rows describes them in few bytes.
+    let host = |v: i64| if (v.wrapping_mul(2_654_435_761) >> 7) & 1 == 0 { "even" } else { "odd" };
+    let of: Vec<_> = (0..n).map(|v| (host(v), START.0 + v, v)).collect();
+    let mut by_v = with(def("big", vec![]), "flush_threshold_count", 1_000_000);
+    by_v.order_by = vec!["ts".to_owned()];
+    by_v.primary_key = vec!["ts".to_owned()];
+    let big = e.create_stream(by_v, false).await.unwrap();
+    let all = e.insert(big, vec![rows(&of)], v1()).await.unwrap().sn;
+    let odd: Vec<i64> = (0..n).filter(|v| host(*v) == "odd").collect();
+    let deleted = e.delete(deleting(&e, big, "host = 'even'")).await.unwrap();
+    assert_eq!(deleted.rows, (n as usize - odd.len()) as u64);
+    e.flush(None).await.unwrap();
+    let state = e.read().state(big).unwrap();
+    let beside = state.parts.values().flat_map(|p| &p.deletions).filter(|d| matches!(d.rows, RowsAt::Beside { .. })).count();
+    assert_eq!(beside, 1, "the set is too large for the manifest");
+    insert(&e, s, 0..4).await;
+    let partition = state.parts.values().next().unwrap().partition.clone();
+    let dropped = e.drop_partition(s, &partition).await.unwrap();
+    assert_eq!(values(&e, s).await, Vec::<i64>::new());
+    insert(&e, s, 4..6).await;
+    let truncated = e.truncate(big).await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(values(&e, big).await, Vec::<i64>::new());
+        assert_eq!(at(&e, big, Sn(truncated.0 - 1)).await, odd);
+        assert_eq!(at(&e, big, all).await.len(), n as usize);
+        assert_eq!(values(&e, s).await, [4, 5]);
+        assert_eq!(at(&e, s, Sn(dropped.0 - 1)).await, [0, 1, 2, 3]);
+        e.settle(None).await.unwrap();
+    }
+    drop(e);
+    let e = open(dir.path()).await;
+    assert_eq!(at(&e, big, Sn(truncated.0 - 1)).await, odd);
+    assert_eq!(at(&e, s, Sn(dropped.0 - 1)).await, [0, 1, 2, 3]);
+    assert!(ebb_engine::inspect::check(dir.path()).await.is_ok());
+}
+
+/// A DELETE that runs while its parts are merged names what is there, and a merge carries what was deleted while it ran.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn deletes_and_merges_at_once_lose_and_revive_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = open(dir.path()).await;
+    let s = e.create_stream(with(def("s", vec![]), "max_parts_to_merge_at_once", 4), false).await.unwrap();
+    let mut expected: Vec<i64> = Vec::new();
+    for round in 0..8i64 {
+        for k in 0..4 {
+            let from = (round * 4 + k) * 50;
+            insert(&e, s, from..from + 50).await;
+            e.flush(None).await.unwrap();
+            expected.extend(from..from + 50);
+        }
+        let deletes = async {
+            for v in [7, 101, 150].map(|v| v + round * 200) {
+                let deleted = e.delete(deleting(&e, s, &format!("v = {v}"))).await.unwrap();
+                assert_eq!(deleted.rows, u64::from(expected.contains(&v)), "{v}");
+            }
+        };
+        let (merged, ()) = tokio::join!(e.optimize(s, None, round % 2 == 0), deletes);
+        merged.unwrap();
+        expected.retain(|v| ![7, 101, 150].contains(&(v - round * 200)));
+        assert_eq!(values(&e, s).await, expected, "round {round}");
+    }
+    drop(e);
+    let e = open(dir.path()).await;
+    assert_eq!(values(&e, s).await, expected);
+    e.optimize(s, None, true).await.unwrap();
+    assert_eq!(values(&e, s).await, expected);
+    assert_eq!(at(&e, s, Sn(1)).await, (0..50).collect::<Vec<_>>());
+}
+
+/// A transaction's deletes take its own rows as well, can be rolled back, and are seen with its inserts, all at once.
+#[tokio::test]
+async fn a_transaction_deletes_and_inserts_as_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = open(dir.path()).await;
+    let s = e.create_stream(def("s", vec![]), false).await.unwrap();
+    insert(&e, s, 0..4).await;
+    e.flush(None).await.unwrap();
+    insert(&e, s, 4..6).await;
+    let cut = e.read();
+    let mut t = e.transaction();
+    let own = |t: &ebb_engine::Transaction| cut.with_pending(cut.stream(s).unwrap(), t.pending().get(&s).unwrap_or(&Default::default()));
+    let seen = async |t: &ebb_engine::Transaction| {
+        let pending = t.pending();
+        let mut all: Vec<i64> = rows_of(&own(t)).await.into_iter().map(|(v, _)| v).collect();
+        for (_, batch) in pending.get(&s).map(|p| p.of(BranchId::MAIN).rows).unwrap_or_default() {
+            let v = batch.column_by_name("v").unwrap();
+            all.extend(arrow::array::AsArray::as_primitive::<arrow::datatypes::Int64Type>(v).values());
+        }
+        all.sort_unstable();
+        all
+    };
+    t.insert(s, vec![rows(&[("even", START.0, 10), ("odd", START.0, 11)])], v1()).await.unwrap();
+    assert_eq!(t.delete(&own(&t), deleting(&e, s, "host = 'even'")).await.unwrap(), 4, "0, 2, 4 and its own 10");
+    assert_eq!(seen(&t).await, [1, 3, 5, 11]);
+    let point = t.savepoint();
+    assert_eq!(t.delete(&own(&t), deleting(&e, s, "host = 'odd'")).await.unwrap(), 4);
+    assert_eq!(seen(&t).await, Vec::<i64>::new());
+    t.roll_back_to(point);
+    assert_eq!(seen(&t).await, [1, 3, 5, 11]);
+    // Rows that come meanwhile are not touched, though they would match.
+    insert(&e, s, 20..22).await;
+    assert_eq!(values(&e, s).await, [0, 1, 2, 3, 4, 5, 20, 21]);
+    let answers = t.commit().await.unwrap();
+    assert_eq!(answers.iter().map(|a| a.rows).sum::<u64>(), 2);
+    assert_eq!(values(&e, s).await, [1, 3, 5, 11, 20, 21]);
+    e.settle(None).await.unwrap();
+    assert_eq!(values(&e, s).await, [1, 3, 5, 11, 20, 21]);
+    let stale = ebb_engine::DeleteRequest { schema_version: SchemaVersion(9), ..deleting(&e, s, "v = 1") };
+    assert_eq!(e.delete(stale).await.unwrap_err().kind(), ErrorKind::Conflict);
+}
+
+const STEPS: usize = 8;
+
+async fn step(e: &Engine, s: &mut StreamId, n: usize) -> Result<()> {
+    let row = |v: i64| vec![rows(&[("a", START.0 + v, v)])];
+    match n {
+        0 => *s = e.create_stream(def("s", vec![]), false).await?,
+        1..=3 => _ = e.insert(*s, row(n as i64), v1()).await?,
+        4 => _ = e.delete(deleting(e, *s, "v = 2")).await?,
+        5 => _ = e.optimize(*s, None, true).await?,
+        6 => _ = e.delete(deleting(e, *s, "v = 3")).await?,
+        _ => e.settle(None).await?,
+    }
+    Ok(())
+}
+
+/// The power goes at every call of deletes and merges: a DELETE happened or did not, and every cut reads what it read.
+#[tokio::test]
+async fn power_goes_at_every_call_of_deletes() {
+    let after = |done: usize| -> Vec<i64> {
+        match done {
+            0 | 1 => vec![],
+            2..=4 => (1..done as i64).collect(),
+            5 | 6 => vec![1, 3],
+            _ => vec![1],
+        }
+    };
+    let scenario = async |machine: &CrashDisk| match open_on(machine, START).await {
+        Ok(e) => {
+            let mut s = StreamId::default();
+            steps(STEPS, async |n| step(&e, &mut s, n).await).await
+        }
+        Err(_) => 0,
+    };
+    let verify = async |machine: &CrashDisk, e: std::sync::Arc<Engine>, done: usize, loss: Loss| {
+        let Some(s) = e.read().streams().next().map(|s| s.def.id) else {
+            assert_eq!(done, 0, "{loss}");
+            return;
+        };
+        let found = values(&e, s).await;
+        assert!([after(done), after(done + 1)].contains(&found), "{loss}: after {done} steps there is {found:?}");
+        let head = e.read().stream(s).unwrap().head_sn;
+        let before: Vec<Vec<i64>> = {
+            let mut all = Vec::new();
+            for sn in 1..=head.0 {
+                all.push(at(&e, s, Sn(sn)).await);
+            }
+            all
+        };
+        for (i, cut) in before.iter().enumerate().take(3) {
+            assert_eq!(*cut, (1..=i as i64 + 1).collect::<Vec<_>>(), "{loss}: sn {}", i + 1);
+        }
+        e.settle(None).await.unwrap();
+        e.optimize(s, None, true).await.unwrap();
+        for (i, cut) in before.iter().enumerate() {
+            assert_eq!(at(&e, s, Sn(i as u64 + 1)).await, *cut, "{loss}: sn {} changed", i + 1);
+        }
+        whole(machine, &["data"], &e, loss).await;
+    };
+    let open = async |machine: &CrashDisk, _: &usize| open_on(machine, START).await;
+    let done = cut_everywhere(scenario, open, verify).await;
+    assert_eq!(done, STEPS);
+}
+
+/// A merge is told as one, and what it wrote carries the deletions.
+#[tokio::test]
+async fn a_merge_says_what_it_left_and_carries_deletions() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = open(dir.path()).await;
+    let s = e.create_stream(def("s", vec![]), false).await.unwrap();
+    insert(&e, s, 0..4).await;
+    e.delete(deleting(&e, s, "v = 1")).await.unwrap();
+    insert(&e, s, 4..6).await;
+    e.optimize(s, None, true).await.unwrap();
+    let state = e.read().state(s).unwrap();
+    let part = state.parts.values().next().unwrap();
+    assert_eq!((part.rows, part.deletions.len(), part.deletions[0].rows.count(part.rows)), (6, 1, 1));
+    let merges = e.manifest().part_log.iter().filter(|r| r.event == PartEvent::MergeParts).count();
+    assert_eq!(merges, 1);
+}

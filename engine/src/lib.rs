@@ -10,6 +10,7 @@
 //!
 //! This crate never sees SQL beyond the canonical texts that it hands to an [`expr::ExprCompiler`].
 
+pub mod changes;
 pub mod database;
 pub mod ddl;
 pub mod delete;
@@ -43,6 +44,7 @@ mod place;
 mod sets;
 mod write;
 
+pub use changes::Changes;
 pub use database::Engine;
 pub use delete::{DeleteRequest, Deleted};
 pub use disks::{Disk, DiskInfo, Disks, Existing, NewDisk};

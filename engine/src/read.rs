@@ -6,7 +6,7 @@
 use crate::{
     disks::Disks,
     folded,
-    ingest::{Pending, Waiting},
+    ingest::{Pending, Waiting, tail::Tail},
     live::Live,
     sets::RowSets,
     write::stamped,
@@ -205,6 +205,28 @@ impl ReadView {
         self.view(&state, state.head(), state.head_of(BranchId::MAIN), None)
     }
 
+    /// Main's or another cut of a state that [`Self::state`] gave.
+    pub(crate) fn at(&self, state: &Arc<StreamState>, cut: Cut, sn: Sn) -> StreamView {
+        self.view(state, cut, sn, None)
+    }
+
+    /// Every part that is listed or staged, whoever sees it.
+    pub(crate) fn all_parts(&self, state: &StreamState) -> Vec<LivePart> {
+        let tail = self.live.tail(state.def.id);
+        let listed = state.parts.values().map(|p| self.part(p, p.sn_in_meta.then(|| p.max_sn()), None));
+        let staged = self.staged(&tail).map(|(sn, p)| self.part(&p, Some(sn), None));
+        listed.chain(staged).collect()
+    }
+
+    /// Parts that the tail's records name, as they will be listed.
+    fn staged<'a>(&self, tail: &'a Tail) -> impl Iterator<Item = (Sn, Arc<PartMeta>)> + 'a {
+        let all = tail.staged().iter().flat_map(|(sn, branch, parts)| parts.iter().map(|p| (*sn, *branch, p)));
+        all.map(|(sn, branch, p)| {
+            let deletions = folded::deletions_of(tail, p.id).collect();
+            (sn, Arc::new(PartMeta { deletions, ..stamped(p, sn, branch) }))
+        })
+    }
+
     /// `state` knows the tail's lineages and deletions.
     fn view(&self, state: &Arc<StreamState>, cut: Cut, sn: Sn, def: Option<Arc<StreamDef>>) -> StreamView {
         let tail = self.live.tail(state.def.id);
@@ -225,11 +247,7 @@ impl ReadView {
             Some(part)
         };
         let listed = state.parts.values().filter_map(|p| of_part(p, p.sn_in_meta.then(|| p.max_sn())));
-        let staged = tail.staged().iter().flat_map(|(sn, branch, parts)| parts.iter().map(|p| (*sn, *branch, p)));
-        let staged = staged.filter_map(|(sn, branch, p)| {
-            let deletions = folded::deletions_of(&tail, p.id).collect();
-            of_part(&Arc::new(PartMeta { deletions, ..stamped(p, sn, branch) }), Some(sn))
-        });
+        let staged = self.staged(&tail).filter_map(|(sn, p)| of_part(&p, Some(sn)));
         StreamView {
             def: def.unwrap_or_else(|| state.def.clone()),
             parts: listed.chain(staged).collect(),

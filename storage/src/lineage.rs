@@ -75,6 +75,12 @@ impl SnSet {
         };
         Self { ranges: self.ranges.iter().flat_map(both).collect() }
     }
+    /// The sns that are not in the other.
+    pub fn minus(&self, other: &Self) -> Self {
+        let mut left = self.clone();
+        other.ranges.iter().for_each(|r| left.remove(*r));
+        left
+    }
     pub fn union(&self, other: &Self) -> Self {
         Self::new(self.ranges.iter().chain(&other.ranges).copied())
     }
@@ -167,6 +173,11 @@ impl Seen {
     pub fn contains(&self, branch: BranchId, sn: Sn) -> bool {
         self.set(branch).is_some_and(|set| set.contains(sn))
     }
+    /// The sns that it sees of rows of these branches and sns.
+    pub fn sns_of(&self, rows: impl Iterator<Item = (BranchId, SnRange)>) -> SnSet {
+        let seen = |(branch, sns): (BranchId, SnRange)| self.set(branch).map(|s| s.intersection(&SnSet::new([sns]))).unwrap_or_default();
+        rows.map(seen).fold(SnSet::default(), |a, b| a.union(&b))
+    }
     /// How much it sees of rows of these branches and sns.
     pub fn of_rows(&self, rows: impl Iterator<Item = (BranchId, SnRange)> + Clone) -> Visibility {
         let (mut all, mut none) = (true, true);
@@ -178,13 +189,7 @@ impl Seen {
         match (all, none) {
             (_, true) => Visibility::None,
             (true, _) => Visibility::All,
-            _ => {
-                let seen = |(branch, sns): (BranchId, SnRange)| {
-                    let own = SnSet::new([sns]);
-                    self.set(branch).map(|s| s.intersection(&own)).unwrap_or_default()
-                };
-                Visibility::Some(rows.map(seen).fold(SnSet::default(), |a, b| a.union(&b)))
-            }
+            _ => Visibility::Some(self.sns_of(rows)),
         }
     }
 }

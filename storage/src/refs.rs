@@ -8,6 +8,7 @@ pub mod forget;
 pub mod lag;
 pub mod needs;
 pub mod resolve;
+pub mod rounding;
 #[cfg(test)]
 mod testkit;
 
@@ -17,6 +18,7 @@ pub use forget::Gap;
 pub use lag::Lag;
 pub use needs::{Needed, Needs, PinnedBy};
 pub use resolve::MAIN;
+pub use rounding::Rounding;
 
 use crate::{
     clock::Timestamp,

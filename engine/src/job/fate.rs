@@ -11,13 +11,14 @@ use ebb_storage::{
     lineage::{Seen, SnRange, SnSet},
     manifest::StreamState,
     part::{PartMeta, RowSet, meta::Origin},
-    refs::Needs,
+    refs::{Needs, Rounding},
 };
 use std::{collections::HashMap, sync::Arc};
 
 /// What every rewrite of a stream asks.
 pub struct Judge {
     needs: Needs,
+    rounding: Arc<Rounding>,
     /// What main's head sees: only there rules age rows of other branches.
     main: Seen,
     sets: Arc<RowSets>,
@@ -25,11 +26,17 @@ pub struct Judge {
 
 impl Judge {
     pub fn new(state: &StreamState, needs: Needs, sets: Arc<RowSets>) -> Self {
-        Self { needs, main: state.seen(&state.head()), sets }
+        let rounding = Arc::new(Rounding::of(state, &needs));
+        Self { needs, rounding, main: state.seen(&state.head()), sets }
     }
 
     pub fn needs(&self) -> &Needs {
         &self.needs
+    }
+
+    /// Which records may stand for which.
+    pub fn rounding(&self) -> &Arc<Rounding> {
+        &self.rounding
     }
 
     /// # Errors

@@ -32,6 +32,7 @@ use ebb_storage::{
     Error, ErrorKind, Result, Timestamp,
     clock::Stopwatch,
     ids::{BranchId, ColumnId, CommitNo, PartId, Sn},
+    lineage::SnRange,
     manifest::{
         Edit, Expect, Manifest, StreamState,
         edit::{PartEvent, RemoveReason, Timer},
@@ -41,6 +42,7 @@ use ebb_storage::{
         meta::{Deletion, ExpiredRows, Origin, RuleFacts},
         reader::ReadOptions,
     },
+    refs::Rounding,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -283,13 +285,16 @@ async fn rewrite(
     let folds = removal.cutoff.is_some() && (changes || sources.len() > 1);
     let removal = &Removal { folds, ..removal.clone() };
     let folded = fold::fold(removal, &opened).await?;
+    // Ends of stretches are records that wrote rows.
+    let mains = sources.iter().flat_map(|s| &s.origins).filter(|o| o.branch == BranchId::MAIN);
+    let rounding = Arc::new(judge.rounding().among(mains.flat_map(|o| [o.sns.after.next(), o.sns.to])));
     let to_fold = folded.taken();
     let (written, rewritten) = {
-        let (removal, running) = (removal.clone(), running.clone());
+        let (removal, running, rounding) = (removal.clone(), running.clone(), rounding.clone());
         let recodes = sources[0].placement.codec != target.codec;
         let fill = move |encoder: &mut Encoder| match opened.as_slice() {
             [one] if !changes && same_columns(one, &removal.compiled) => prune(one, &removal, recodes, &running, encoder),
-            _ => merge(opened, folded, &removal, &running, encoder),
+            _ => merge(opened, folded, &removal, &rounding, &running, encoder),
         };
         write::write_as(core, (sources[0].stream, id), room, options, fill).await?
     };
@@ -318,7 +323,10 @@ async fn rewrite(
             schema_version: removal.compiled.def.schema_version,
             filled: rewritten.filled,
             facts: if ages { rewritten.facts } else { Vec::new() },
-            origins: rewritten.records.as_ref().map_or_else(|| origins_of(&sources, rows_out), fate::origins_of),
+            origins: rewritten
+                .records
+                .as_ref()
+                .map_or_else(|| origins_of(&sources, rows_out, rewritten.rounded.then_some(&rounding)), fate::origins_of),
             sn_in_meta: sources.len() == 1 && sources[0].sn_in_meta && rewritten.sns_untouched,
             level,
             written_at: core.now(),
@@ -360,11 +368,13 @@ struct Rewritten {
     map: RowMap,
     /// Of sources of several branches.
     records: Option<BTreeMap<Sn, (BranchId, u64)>>,
+    /// Records of main may stand for others.
+    rounded: bool,
     /// `_tp_sn` is as the lone source's file had it.
     sns_untouched: bool,
 }
 
-fn origins_of(sources: &[Arc<PartMeta>], rows: u64) -> Vec<Origin> {
+fn origins_of(sources: &[Arc<PartMeta>], rows: u64, rounding: Option<&Arc<Rounding>>) -> Vec<Origin> {
     let mut all = sources.iter().flat_map(|s| s.origins.iter().cloned());
     let Some(first) = all.next() else { return Vec::new() };
     // Rows of one branch: one stretch from the oldest to the newest record.
@@ -372,6 +382,10 @@ fn origins_of(sources: &[Arc<PartMeta>], rows: u64) -> Vec<Origin> {
     for o in all {
         whole.sns.after = whole.sns.after.min(o.sns.after);
         whole.sns.to = whole.sns.to.max(o.sns.to);
+    }
+    if let Some(rounding) = rounding.filter(|_| whole.branch == BranchId::MAIN) {
+        let (first, last) = (rounding.of_row(whole.sns.after.next()), rounding.of_row(whole.sns.to));
+        whole.sns = SnRange { after: Sn(first.0.saturating_sub(1)), to: last };
     }
     vec![whole]
 }
@@ -450,7 +464,7 @@ fn prune(source: &Source, removal: &Removal, recodes: bool, running: &Running, e
         at += n;
     }
     let facts = facts.into_iter().map(Gathering::finish).collect();
-    Ok(Rewritten { counts, facts, filled: source.meta.filled.clone(), map, records: None, sns_untouched: true })
+    Ok(Rewritten { counts, facts, filled: source.meta.filled.clone(), map, records: None, rounded: false, sns_untouched: true })
 }
 
 /// The columns that rules read, and `_tp_time`, so that there is always one; `_tp_sn`, which is the last, where it is asked for.
@@ -461,7 +475,14 @@ fn asked_columns(compiled: &Compiled, sns: bool) -> Vec<ColumnId> {
 }
 
 /// Several parts, or one whose columns have changed: merging on a second thread, encoding here.
-fn merge(sources: Vec<Source>, folded: Folded, removal: &Removal, running: &Arc<Running>, encoder: &mut Encoder) -> Result<Rewritten> {
+fn merge(
+    sources: Vec<Source>,
+    folded: Folded,
+    removal: &Removal,
+    rounding: &Arc<Rounding>,
+    running: &Arc<Running>,
+    encoder: &mut Encoder,
+) -> Result<Rewritten> {
     let compiled = &removal.compiled;
     let facts = compiled.rules.iter().map(|r| Gathering::new(r, removal.cutoff)).collect();
     let mut branches = sources.iter().flat_map(|s| s.meta.origins.iter().map(|o| o.branch));
@@ -469,7 +490,7 @@ fn merge(sources: Vec<Source>, folded: Folded, removal: &Removal, running: &Arc<
     let records = branches.any(|b| Some(b) != first).then(BTreeMap::new);
     let found = Arc::new(Mutex::new(Found { counts: Counts::default(), facts, records }));
     let filled_before: Vec<ColumnId> = sources.iter().flat_map(|s| s.meta.filled.clone()).collect();
-    let inputs = sources.into_iter().map(|s| source::rows_of(s, removal.clone(), found.clone(), running.clone()));
+    let inputs = sources.into_iter().map(|s| source::rows_of(s, removal.clone(), rounding.clone(), found.clone(), running.clone()));
     let mut inputs = inputs.collect::<Result<Vec<_>>>()?;
     if !folded.is_empty() {
         inputs.push(folded.into_source(removal.clone(), found.clone())?);
@@ -496,7 +517,15 @@ fn merge(sources: Vec<Source>, folded: Folded, removal: &Removal, running: &Arc<
     filled.sort_unstable();
     filled.dedup();
     filled.retain(|id| compiled.def.columns.iter().any(|c| c.id == *id));
-    Ok(Rewritten { counts, facts: facts.into_iter().map(Gathering::finish).collect(), filled, map, records, sns_untouched: false })
+    Ok(Rewritten {
+        counts,
+        facts: facts.into_iter().map(Gathering::finish).collect(),
+        filled,
+        map,
+        records,
+        rounded: true,
+        sns_untouched: false,
+    })
 }
 
 /// Takes `batches` with it, so that the merge ends when this does.

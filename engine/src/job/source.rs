@@ -18,6 +18,7 @@ use ebb_storage::{
     Error, Result, Timestamp,
     ids::{BranchId, ColumnId, Sn},
     part::{CodedRows, MergeSource, PartMeta, PartReader, SourceBatch, values_by_row},
+    refs::Rounding,
     rules::Action,
 };
 use std::{
@@ -212,11 +213,13 @@ impl Found {
 pub fn rows_of(
     source: Source,
     removal: Removal,
+    rounding: Arc<Rounding>,
     found: Arc<Mutex<Found>>,
     progress: Arc<crate::job::registry::Running>,
 ) -> Result<Box<dyn MergeSource>> {
     let mut batches = CodedRows::new(&source.reader, 0..source.reader.row_groups(), BATCH_ROWS);
-    let passed = passed_columns(&source, &removal)?;
+    let rounds = !rounding.changes_nothing() && source.meta.origins.iter().any(|o| o.branch == BranchId::MAIN);
+    let passed = passed_columns(&source, &removal, rounds)?;
     let mut at = 0u64;
     let count = |a: &AtomicU64, n: u64| a.fetch_add(n, std::sync::atomic::Ordering::Relaxed);
     let next = move || -> Result<Option<SourceBatch>> {
@@ -233,6 +236,7 @@ pub fn rows_of(
             let fates = source.fate.of_rows(from, n, sns.as_primitive_opt());
             let keep = removal.kept(&values, &fates, &mut found.counts);
             let mut spared = fates.spared.map(BooleanArray::from);
+            let sns = if rounds { rounded(&sns, &source.fate, &rounding) } else { sns };
             let columns = values.columns().iter().cloned().chain([sns]).collect::<Vec<_>>();
             let best = columns.iter().zip(&passed).map(|(c, p)| p.map_or(c, |p| coded.column(p)).clone()).collect();
             let mut rows = of_columns(best, &removal, n)?;
@@ -283,13 +287,28 @@ fn in_part_schema(columns: Vec<ArrayRef>, removal: &Removal, rows: usize) -> Res
     Ok(RecordBatch::try_new_with_options(removal.compiled.part_schema.clone(), columns, &options)?)
 }
 
+/// Rows of main say the records that stand for theirs.
+fn rounded(sns: &ArrayRef, fate: &Fate, rounding: &Rounding) -> ArrayRef {
+    let Some(sns) = sns.as_primitive_opt::<Int64Type>() else { return sns.clone() };
+    // Neighbours are often of one record.
+    let mut last = (i64::MIN, i64::MIN);
+    let mut one = |sn: i64| {
+        if sn != last.0 {
+            let of = Sn(sn as u64);
+            last = (sn, if fate.branch_of(of) == BranchId::MAIN { rounding.of_row(of).0 as i64 } else { sn });
+        }
+        last.1
+    };
+    Arc::new(Int64Array::from_iter_values(sns.values().iter().map(|sn| one(*sn))))
+}
+
 /// For each column of today, where the file has it as it is.
-fn passed_columns(source: &Source, removal: &Removal) -> Result<Vec<Option<usize>>> {
+fn passed_columns(source: &Source, removal: &Removal, rounds: bool) -> Result<Vec<Option<usize>>> {
     let file = source.reader.schema().fields();
     let place = |today: &Arc<Field>| -> Result<Option<usize>> {
         let id = field_id(today)?;
-        // The file does not know the sn of its record.
-        let known = id != ColumnId::TP_SN || source.sn_of_record().is_none();
+        // The file does not know the sn of its record, or another stands for it.
+        let known = id != ColumnId::TP_SN || source.sn_of_record().is_none() && !rounds;
         Ok(file.iter().position(|f| known && field_id(f).is_ok_and(|i| i == id) && f.data_type() == today.data_type()))
     };
     removal.compiled.part_schema.fields().iter().map(place).collect()

@@ -19,7 +19,7 @@ use crate::{
     },
     part::{
         PartMeta,
-        meta::{Origin, Placement},
+        meta::Placement,
     },
     stream_def::StreamDef,
     testkit::{CrashDisk, Cut, Unsynced, defs},

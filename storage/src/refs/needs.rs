@@ -88,6 +88,16 @@ impl Needs {
         Self { groups, pinned: pinned.into_iter().map(|(b, ranges)| (b, SnSet::new(ranges))).collect() }
     }
 
+    /// Up to `upto`: the cuts that are read, and the bounds of what they see.
+    pub fn bounds(&self, upto: Sn) -> (SnSet, Vec<Sn>) {
+        let cuts = self.groups.iter().map(|g| g.cuts.clipped(upto)).fold(SnSet::default(), |a, b| a.union(&b));
+        let ranges = self.groups.iter().flat_map(|g| g.sees.iter().flat_map(|(_, set)| set.ranges()));
+        let mut bounds: Vec<Sn> = ranges.flat_map(|r| [r.after, r.to]).filter(|b| *b <= upto).collect();
+        bounds.sort_unstable();
+        bounds.dedup();
+        (cuts, bounds)
+    }
+
     /// Sns of `branch` whose rows are needed though these deletions and these expiries name them.
     pub fn alive(&self, branch: BranchId, deleted: &[(BranchId, Sn)], expired: &[CommitNo]) -> SnSet {
         let mut alive = Vec::new();
@@ -189,4 +199,4 @@ impl Reader {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

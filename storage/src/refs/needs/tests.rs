@@ -26,7 +26,7 @@ fn deletion(branch: BranchId, sn: Sn) -> Deletion {
 }
 
 /// Every cut that anything can be read at.
-fn cuts(state: &StreamState) -> Vec<Cut> {
+pub(in crate::refs) fn cuts(state: &StreamState) -> Vec<Cut> {
     let mut cuts = vec![state.head()];
     for sn in (1..=state.applied_sn.0).map(Sn).filter(|sn| state.readable.contains(*sn)) {
         cuts.push(state.resolve(&crate::refs::AsOf::Sn(sn), crate::Timestamp(0), None).unwrap().cut);
@@ -35,7 +35,7 @@ fn cuts(state: &StreamState) -> Vec<Cut> {
     cuts
 }
 
-fn sees(state: &StreamState, cut: &Cut, row: (BranchId, Sn), deleted: &[(BranchId, Sn)], expired: &[CommitNo]) -> bool {
+pub(in crate::refs) fn sees(state: &StreamState, cut: &Cut, row: (BranchId, Sn), deleted: &[(BranchId, Sn)], expired: &[CommitNo]) -> bool {
     let lineage = state.lineage(cut.branch, cut.sn).unwrap();
     lineage.sees(row.0, row.1, cut.sn)
         && !deleted.iter().any(|d| lineage.sees(d.0, d.1, cut.sn))
@@ -104,7 +104,7 @@ fn a_truncated_stream_is_needed_by_its_snapshots_alone() {
 }
 
 #[derive(Debug, Clone)]
-enum Step {
+pub(in crate::refs) enum Step {
     Insert(usize),
     Delete(usize),
     Rollback(u64),
@@ -117,7 +117,7 @@ enum Step {
     Forget(u64, u64),
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+pub(in crate::refs) fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         5 => (0usize..4).prop_map(Step::Insert),
         3 => (0usize..4).prop_map(Step::Delete),
@@ -144,35 +144,69 @@ fn forget(h: &mut History, after: u64, n: u64) {
     sns.into_iter().for_each(|sn| h.forget(sn - 1, sn));
 }
 
+/// A history made by these steps: with it each insert and each delete.
+pub(in crate::refs) fn played(steps: &[Step]) -> (History, Vec<(BranchId, Sn)>, Vec<(BranchId, Sn)>) {
+    let mut h = History::new();
+    h.insert();
+    let mut written: Vec<(BranchId, Sn)> = vec![(BranchId::MAIN, Sn(1))];
+    let mut deletes: Vec<(BranchId, Sn)> = Vec::new();
+    for (i, step) in steps.iter().enumerate() {
+        let mut branches = vec![BranchId::MAIN];
+        branches.extend(h.state.refs.values().filter(|r| r.kind == RefKind::Branch).map(|r| r.cut.branch));
+        let readable = h.readable();
+        let at = |n: &u64| readable[(n % readable.len() as u64) as usize];
+        let branch = |b: &usize| branches[b % branches.len()];
+        match step {
+            Step::Insert(b) => {
+                let b = branch(b);
+                written.push((b, h.insert_on(b)));
+            }
+            Step::Delete(b) => {
+                let b = branch(b);
+                deletes.push((b, h.delete_on(b)));
+            }
+            Step::Rollback(n) => {
+                let to = at(n);
+                h.rollback(to);
+            }
+            Step::FastForward(b) => {
+                let b = branch(b);
+                if b != BranchId::MAIN {
+                    h.fast_forward(b);
+                }
+            }
+            Step::CherryPick(n) => {
+                let n = at(n);
+                h.cherry_pick(Sn(n));
+            }
+            Step::Branch(n) => {
+                let n = at(n);
+                h.branch_at(&format!("b{i}"), n);
+            }
+            Step::Tag(n) => {
+                let n = at(n);
+                h.tag(&format!("t{i}"), n);
+            }
+            Step::Truncate(b) => _ = h.edit_lineage(branch(b), crate::verb::Verb::Truncate, None, &[]),
+            Step::DropRef(n) => {
+                let names: Vec<String> = h.state.refs.keys().cloned().collect();
+                if !names.is_empty() {
+                    h.state.drop_ref(&names[n % names.len()]).unwrap();
+                }
+            }
+            Step::Forget(a, n) => {
+                let after = a % h.state.applied_sn.0;
+                forget(&mut h, after, *n);
+            }
+        }
+    }
+    (h, written, deletes)
+}
+
 proptest! {
     #[test]
     fn needed_is_what_some_cut_sees(steps in steps(), marks in proptest::collection::vec((any::<u64>(), any::<u64>(), 0u64..20), 8)) {
-        let mut h = History::new();
-        h.insert();
-        let mut written: Vec<(BranchId, Sn)> = vec![(BranchId::MAIN, Sn(1))];
-        let mut deletes: Vec<(BranchId, Sn)> = Vec::new();
-        for (i, step) in steps.iter().enumerate() {
-            let mut branches = vec![BranchId::MAIN];
-            branches.extend(h.state.refs.values().filter(|r| r.kind == RefKind::Branch).map(|r| r.cut.branch));
-            let readable = h.readable();
-            let at = |n: &u64| readable[(n % readable.len() as u64) as usize];
-            let branch = |b: &usize| branches[b % branches.len()];
-            match step {
-                Step::Insert(b) => { let b = branch(b); written.push((b, h.insert_on(b))); }
-                Step::Delete(b) => { let b = branch(b); deletes.push((b, h.delete_on(b))); }
-                Step::Rollback(n) => { let to = at(n); h.rollback(to); }
-                Step::FastForward(b) => { let b = branch(b); if b != BranchId::MAIN { h.fast_forward(b); } }
-                Step::CherryPick(n) => { let n = at(n); h.cherry_pick(Sn(n)); }
-                Step::Branch(n) => { let n = at(n); h.branch_at(&format!("b{i}"), n); }
-                Step::Tag(n) => { let n = at(n); h.tag(&format!("t{i}"), n); }
-                Step::Truncate(b) => _ = h.edit_lineage(branch(b), crate::verb::Verb::Truncate, None, &[]),
-                Step::DropRef(n) => {
-                    let names: Vec<String> = h.state.refs.keys().cloned().collect();
-                    if !names.is_empty() { h.state.drop_ref(&names[n % names.len()]).unwrap(); }
-                }
-                Step::Forget(a, n) => { let after = a % h.state.applied_sn.0; forget(&mut h, after, *n); }
-            }
-        }
+        let (h, written, deletes) = played(&steps);
         let (state, cuts) = (&h.state, cuts(&h.state));
         let needs = Needs::of(state, &[]);
         for (b, sn) in &written {

@@ -17,10 +17,7 @@ use crate::{
         image::Image,
         inspect::inspect,
     },
-    part::{
-        PartMeta,
-        meta::Placement,
-    },
+    part::{PartMeta, meta::Placement},
     stream_def::StreamDef,
     testkit::{CrashDisk, Cut, Unsynced, defs},
     verb::Verb,

@@ -4,6 +4,7 @@
 use crate::{
     append::Appender,
     disks::Disks,
+    history::Leases,
     ingest::keys::Keys,
     job::{fate::Judge, registry::Jobs},
     limits,
@@ -79,6 +80,7 @@ pub struct Core {
     /// Held while a record is appended that names parts, and while a commit replaces parts.
     pub layouts: Locks,
     pub sets: Arc<RowSets>,
+    pub leases: Leases,
 }
 
 impl Core {
@@ -117,11 +119,11 @@ impl Core {
         Judge::new(state, Needs::of(state, &self.pins_of(state)), self.sets.clone())
     }
 
-    /// Cuts that must stay beside those that the history keeps: of readers within their lag.
+    /// Cuts that must stay beside those that the history keeps: of readers within their lag, and those that sessions lease.
     pub fn pins_of(&self, state: &StreamState) -> Vec<Cut> {
         let (live, now) = (self.live.read(), self.now());
         let readers = live.manifest.readers.values().filter(|r| r.stream == state.def.id && r.protects(state, now));
-        readers.map(|r| r.cut()).collect()
+        readers.map(|r| r.cut()).chain(self.leases.cuts(state.def.id, now)).collect()
     }
 
     /// # Errors

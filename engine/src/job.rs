@@ -4,12 +4,14 @@
 //! that changed, the commit is refused and the part is planned anew (I13). A failed job leaves its sources untouched.
 
 pub mod drop;
+pub mod expire;
 pub mod fate;
 pub mod fold;
 pub mod measure;
 pub mod moves;
 pub mod recompress;
 pub mod registry;
+pub mod release;
 pub mod replace;
 pub mod rewrite;
 pub mod source;
@@ -43,6 +45,8 @@ fn is_outage(core: &Core, e: &Error) -> bool {
 pub async fn run(core: &Arc<Core>, plan: Plan, guard: JobGuard) -> Result<()> {
     let done = match &plan {
         Plan::Drop { .. } => drop::run(core, &plan).await,
+        Plan::Release { .. } => release::run(core, &plan).await,
+        Plan::Expire { .. } => expire::run(core, &plan, &guard).await,
         Plan::Prune { .. } | Plan::Merge { .. } => rewrite::run(core, &plan, &guard).await,
         Plan::Move { .. } => moves::run(core, &plan, &guard).await,
         Plan::Recompress { .. } => recompress::run(core, &plan, &guard).await,

@@ -30,5 +30,11 @@ pub const SETTLE_ROUNDS: usize = 10_000;
 pub const ABANDONED_OBJECTS: usize = 100_000;
 /// Disks that are looked at at the same time.
 pub const DISKS_AT_ONCE: usize = 16;
+/// Tags and branches of one stream.
+pub const REFS_OF_A_STREAM: usize = 10_000;
+/// Cuts that sessions hold between their statements.
+pub const READ_LEASES: usize = 10_000;
+/// How long a session may hold a cut without asking again.
+pub const READ_LEASE_LONGEST: std::time::Duration = std::time::Duration::from_secs(86_400);
 /// Parts that are moved to another disk at the same time.
 pub const MOVES_AT_ONCE: usize = 2;

@@ -141,6 +141,7 @@ impl Engine {
             changing: Mutex::default(),
             layouts: Mutex::default(),
             sets: Arc::default(),
+            leases: crate::history::Leases::default(),
         });
         attach(&core).await;
         sweep_orphans(&core).await?;

@@ -170,6 +170,7 @@ fn copy(core: &Core, stream: StreamId, trial: &Trial, at: Timestamp, folder: &Fo
         changing: Default::default(),
         layouts: Default::default(),
         sets: core.sets.clone(),
+        leases: core.leases.clone(),
     }))
 }
 

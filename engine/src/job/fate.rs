@@ -127,6 +127,11 @@ impl Fate {
             })
     }
 
+    /// Whether rules age all of its rows.
+    pub fn ages_all(&self) -> bool {
+        self.all_aged
+    }
+
     /// Whether rules age any of its rows.
     pub fn ages(&self) -> bool {
         self.origins.iter().any(|o| self.aged.touches(o.sns))

@@ -55,10 +55,10 @@ impl Counts {
     pub fn admit(&self, plan: &Plan, server: &ServerSettings) -> bool {
         let pools = self.pools(server);
         match plan {
-            Plan::Drop { .. } => true,
+            Plan::Drop { .. } | Plan::Release { .. } => true,
             Plan::Move { .. } => pools.moves,
             Plan::Recompress { .. } => pools.recompressions,
-            Plan::Prune { .. } | Plan::Measure { .. } => pools.prunes,
+            Plan::Prune { .. } | Plan::Expire { .. } | Plan::Measure { .. } => pools.prunes,
             Plan::Merge { .. } => self.merges + self.prunes + self.recompressions < server.pool_size.max(1),
         }
     }
@@ -152,11 +152,11 @@ impl Jobs {
         for job in self.state.lock().running.values() {
             counts.all += 1;
             match &job.plan {
-                Plan::Drop { .. } => {}
+                Plan::Drop { .. } | Plan::Release { .. } => {}
                 Plan::Move { .. } => counts.moves += 1,
                 Plan::Merge { .. } => counts.merges += 1,
                 Plan::Recompress { .. } => counts.recompressions += 1,
-                Plan::Prune { .. } | Plan::Measure { .. } => counts.prunes += 1,
+                Plan::Prune { .. } | Plan::Expire { .. } | Plan::Measure { .. } => counts.prunes += 1,
             }
         }
         counts

@@ -37,8 +37,8 @@ pub async fn failure(core: &Core, plan: &Plan, error: &Error) {
 /// [`failure`] of some of the plan's parts.
 pub async fn failure_of(core: &Core, plan: &Plan, parts: &[PartId], error: &Error) {
     let event = match plan {
-        Plan::Drop { .. } => PartEvent::DropPart,
-        Plan::Prune { .. } => PartEvent::PrunePart,
+        Plan::Drop { .. } | Plan::Release { .. } => PartEvent::DropPart,
+        Plan::Prune { .. } | Plan::Expire { .. } => PartEvent::PrunePart,
         Plan::Merge { .. } => PartEvent::MergeParts,
         Plan::Recompress { .. } => PartEvent::RecompressPart,
         Plan::Move { .. } => PartEvent::MovePart,

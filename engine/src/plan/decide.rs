@@ -7,7 +7,7 @@ use super::{
     due::is_due,
     grace,
     tiers::{BESIDE_ROWS_BYTES, NoRoom, VolumeView},
-    view::{Change, PartView, PartitionView, RuleKind, StreamView},
+    view::{Change, PartView, PartitionView, PinnedBy, RuleKind, StreamView},
 };
 pub use super::{
     state::{Action, State},
@@ -85,6 +85,7 @@ impl<'a> Scene<'a> {
     pub fn may_merge(&self, part: &PartView) -> bool {
         let volume = || self.volume(part).is_none_or(|v| !v.prefer_not_to_merge && !v.merges_stopped);
         !part.busy
+            && !part.unneeded
             && !part.unmeasured
             && !self.due(part.whole_due)
             && part.backing_off(self.now).is_none()
@@ -150,6 +151,20 @@ impl<'a> Scene<'a> {
         if let Some(at) = part.backing_off(self.now) {
             return state(State::BackingOff, at);
         }
+        if let Some(pin) = &part.pin
+            && action != Action::Measure
+        {
+            // Rows that go can be recorded as gone for main; rows that change cannot be both.
+            let only_changes = action == Action::Delete && !self.due(part.removes_at);
+            let why = match pin.by {
+                PinnedBy::Reader => Some((State::PinnedByReader, Timestamp::MAX)),
+                PinnedBy::Tag => only_changes.then_some((State::PinnedByTag, part.removes_at)),
+                PinnedBy::Branch => only_changes.then_some((State::PinnedByBranch, part.removes_at)),
+            };
+            if let Some((why, next)) = why {
+                return state(why, next).saying(pin.name.clone());
+            }
+        }
         if action == Action::Drop {
             return state(State::DueQueued, self.now);
         }
@@ -162,7 +177,8 @@ impl<'a> Scene<'a> {
         if stream.settings.only_drop_parts {
             return state(State::OnlyWholeParts, part.whole_due);
         }
-        if self.volume(part).is_some_and(|v| v.prefer_not_to_merge) && !self.due(part.worth_at) {
+        let pinned = part.pinned_by_ref().is_some();
+        if !pinned && self.volume(part).is_some_and(|v| v.prefer_not_to_merge) && !self.due(part.worth_at) {
             // What changes rows alone waits there for OPTIMIZE FINAL.
             let why = if part.worth_at == Timestamp::MAX { State::NoMergeVolume } else { State::SavingTooSmall };
             return state(why, part.worth_at);
@@ -170,7 +186,7 @@ impl<'a> Scene<'a> {
         if let Some(at) = waits_until(self.partition, stream, self.now) {
             return state(State::WaitingTimeout, at);
         }
-        if let Err(why) = self.stay(part) {
+        if let Some(why) = self.stay(part).err().filter(|_| !pinned) {
             return state(no_room(&why), Timestamp::MAX).saying(why.to_string());
         }
         if !stream.pools.prunes {

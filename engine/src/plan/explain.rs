@@ -58,6 +58,7 @@ fn of_rule(meta: &PartMeta, part: &PartView, scene: &Scene<'_>, index: usize, ru
         first_due: facts.and_then(|f| f.earliest).unwrap_or(Timestamp::MAX),
         whole_due: own_whole,
         worth_at: facts.filter(|_| rule.deletes()).map_or(Timestamp::MAX, |f| worth_at(f, alive)),
+        removes_at: facts.filter(|_| rule.deletes()).and_then(|f| f.earliest).unwrap_or(Timestamp::MAX),
         unmeasured: facts.is_none(),
         ..part.clone()
     };

@@ -36,9 +36,18 @@ fn of_partition(scene: &Scene<'_>, whole: bool, drops: &mut Vec<PartId>, ledger:
     let delete_due = !stream.stops.ttl_merges;
     let stopped = |p: &PartView| scene.volume(p).is_some_and(|v| v.merges_stopped);
     let free = scene.partition.parts.iter().filter(|p| !p.busy && !stopped(p) && scene.away(p).is_none());
-    let (gone, mut left): (Vec<&PartView>, Vec<&PartView>) = free.partition(|p| delete_due && scene.due(p.whole_due));
+    let (unneeded, free): (Vec<&PartView>, Vec<&PartView>) = free.partition(|p| p.unneeded);
+    let removes = |p: &&PartView| delete_due && p.pinned_by_ref().is_some() && scene.due(p.removes_at.min(p.whole_due));
+    let (expired, free): (Vec<&PartView>, Vec<&PartView>) = free.into_iter().partition(removes);
+    let goes = |p: &&PartView| delete_due && p.pin.is_none() && scene.due(p.whole_due);
+    let (gone, mut left): (Vec<&PartView>, Vec<&PartView>) = free.into_iter().partition(goes);
     drops.extend(gone.iter().map(|p| p.id));
     left.sort_by_key(|p| p.id);
+    let ids = |parts: &[&PartView]| {
+        let mut ids: Vec<PartId> = parts.iter().map(|p| p.id).collect();
+        ids.sort_unstable();
+        ids
+    };
     let mut families: Vec<u32> = left.iter().map(|p| p.family).collect();
     families.sort_unstable();
     families.dedup();
@@ -58,6 +67,12 @@ fn of_partition(scene: &Scene<'_>, whole: bool, drops: &mut Vec<PartId>, ledger:
     });
     let merges: Vec<Vec<PartId>> = merges.filter(|m| m.len() > 1).collect();
     let mut plans = Vec::new();
+    if !unneeded.is_empty() {
+        plans.push(Plan::Release { stream: id, parts: ids(&unneeded) });
+    }
+    if !expired.is_empty() {
+        plans.push(Plan::Expire { stream: id, partition: partition.clone(), parts: ids(&expired), cutoff: now });
+    }
     for merged in merges {
         let sources: Vec<&PartView> = left.iter().copied().filter(|p| merged.binary_search(&p.id).is_ok()).collect();
         let reason = if whole { "OPTIMIZE FINAL" } else { "OPTIMIZE" }.to_owned();
@@ -71,7 +86,7 @@ fn of_partition(scene: &Scene<'_>, whole: bool, drops: &mut Vec<PartId>, ledger:
                 parts: merged.clone(),
                 target,
                 cutoff: now,
-                delete_due,
+                delete_due: delete_due && sources.iter().all(|p| p.pin.is_none()),
                 reason,
             });
             left.retain(|p| merged.binary_search(&p.id).is_err());
@@ -83,7 +98,9 @@ fn of_partition(scene: &Scene<'_>, whole: bool, drops: &mut Vec<PartId>, ledger:
         let going = scene.would_go(part);
         // On a volume without merges only FINAL rewrites what is not worth it by itself.
         let rewrites = whole || scene.volume(part).is_none_or(|v| !v.prefer_not_to_merge);
-        let reclaims = whole && part.reclaimable;
+        // What a ref or reader needs as it is waits for it.
+        let delete_due = delete_due && part.pin.is_none();
+        let reclaims = whole && part.reclaimable && (part.pin.is_none() || !scene.due(part.first_due));
         if reclaims
             || delete_due && ((scene.due(part.first_due) && (rewrites || scene.due(part.worth_at))) || (part.unmeasured && rewrites))
         {

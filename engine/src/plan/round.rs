@@ -35,18 +35,22 @@ pub fn plan(stream: &StreamView, now: Timestamp) -> Planned {
     let mut partitions: Vec<Wanted<'_>> = stream.partitions.iter().map(|p| Wanted::of(Scene::new(stream, p, now), &mut wake)).collect();
     // Room is given out in an order that does not depend on the view's.
     partitions.sort_by(|a, b| a.scene.partition.value.cmp(&b.scene.partition.value));
+    let mut releases: Vec<PartId> = stream.partitions.iter().flat_map(|p| &p.parts).filter(|p| p.unneeded && !p.busy).map(|p| p.id).collect();
+    releases.sort_unstable();
     let mut round = Round { stream, ledger: Ledger::new(&stream.tiers), taken: HashSet::new(), waits_for_room: false };
     let mut drops: Vec<PartId> = partitions.iter().flat_map(|w| &w.drops).copied().collect();
     let mut measures: Vec<PartId> = partitions.iter().flat_map(|w| &w.measures).copied().collect();
     drops.sort_unstable();
     measures.sort_unstable();
-    round.taken.extend(drops.iter().chain(&measures));
+    round.taken.extend(drops.iter().chain(&measures).chain(&releases));
+    let expiries: Vec<Plan> = partitions.iter().filter_map(|w| round.expiry(w)).collect();
     let merges: Vec<Plan> = partitions.iter().flat_map(|w| round.merges(w)).collect();
     let prunes: Vec<Plan> = partitions.iter().filter_map(|w| round.prune(w)).collect();
     let moves = round.moves(&partitions);
     let recompressions: Vec<Plan> = partitions.iter().filter_map(|w| round.recompression(w)).collect();
     let mut plans: Vec<Plan> = drops.chunks(DROP_BATCH).map(|c| Plan::Drop { stream: stream.id, parts: c.to_vec(), cutoff: now }).collect();
-    plans.extend(prunes);
+    plans.extend(releases.chunks(DROP_BATCH).map(|c| Plan::Release { stream: stream.id, parts: c.to_vec() }));
+    plans.extend(expiries.into_iter().chain(prunes));
     if !measures.is_empty() {
         plans.push(Plan::Measure { stream: stream.id, parts: measures });
     }
@@ -60,6 +64,8 @@ struct Wanted<'a> {
     scene: Scene<'a>,
     drops: Vec<PartId>,
     measures: Vec<PartId>,
+    /// Their due rows stay in the file for a ref.
+    expiries: Vec<PartId>,
     prunes: Vec<&'a PartView>,
     moves: Vec<(&'a PartView, Going)>,
     recompressions: Vec<&'a PartView>,
@@ -74,6 +80,7 @@ impl<'a> Wanted<'a> {
             scene,
             drops: Vec::new(),
             measures: Vec::new(),
+            expiries: Vec::new(),
             prunes: Vec::new(),
             moves: Vec::new(),
             recompressions: Vec::new(),
@@ -81,6 +88,10 @@ impl<'a> Wanted<'a> {
             waits_for_room: false,
         };
         for part in &wanted.scene.partition.parts {
+            // It goes for its own reason.
+            if part.unneeded {
+                continue;
+            }
             // What failed may be merged again from then on, whatever its rules say.
             if let Some(at) = part.backing_off(wanted.scene.now) {
                 wake.consider(at);
@@ -111,6 +122,7 @@ impl<'a> Wanted<'a> {
         let removal = self.scene.removal(part);
         self.waits_for_room |= note(&removal);
         match (removal.acts(), removal.action) {
+            (true, Action::Drop | Action::Delete) if part.pinned_by_ref().is_some() => return self.expiries.push(part.id),
             (true, Action::Drop) => return self.drops.push(part.id),
             (true, Action::Measure) => return self.measures.push(part.id),
             (true, _) => self.prunes.push(part),
@@ -219,11 +231,19 @@ impl Round<'_> {
                 parts: chosen,
                 target,
                 cutoff: scene.now,
-                delete_due: deletes_due(stream),
+                delete_due: deletes_due(stream) && sources.iter().all(|p| p.pin.is_none()),
                 reason,
             });
         }
         plans
+    }
+
+    fn expiry(&mut self, wanted: &Wanted<'_>) -> Option<Plan> {
+        let mut parts = wanted.expiries.clone();
+        parts.sort_unstable();
+        self.taken.extend(&parts);
+        let (partition, cutoff) = (wanted.scene.partition.value.clone(), wanted.scene.now);
+        (!parts.is_empty()).then_some(Plan::Expire { stream: self.stream.id, partition, parts, cutoff })
     }
 
     fn prune(&mut self, wanted: &Wanted<'_>) -> Option<Plan> {

@@ -23,6 +23,9 @@ pub enum State {
     NoMergeVolume,
     OnlyWholeParts,
     SavingTooSmall,
+    PinnedByTag,
+    PinnedByBranch,
+    PinnedByReader,
     SupersededRule,
     RuleInert,
 }
@@ -66,6 +69,9 @@ impl fmt::Display for State {
             Self::NoMergeVolume => "no_merge_volume",
             Self::OnlyWholeParts => "only_whole_parts",
             Self::SavingTooSmall => "saving_too_small",
+            Self::PinnedByTag => "pinned_by_tag",
+            Self::PinnedByBranch => "pinned_by_branch",
+            Self::PinnedByReader => "pinned_by_reader",
             Self::SupersededRule => "superseded_rule",
             Self::RuleInert => "rule_inert",
         })

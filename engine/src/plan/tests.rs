@@ -60,6 +60,9 @@ fn part(id: u32, first_due: Timestamp, whole_due: Timestamp) -> PartView {
         first_due,
         whole_due,
         worth_at: first_due,
+        removes_at: first_due,
+        unneeded: false,
+        pin: None,
         unmeasured: false,
         busy: false,
         failure: None,
@@ -304,6 +307,7 @@ fn apply(view: &mut StreamView, plans: &[Plan], now: Timestamp, next_id: &mut u3
                         partition.recompressed_at = Some(now);
                     }
                 }
+                Plan::Release { .. } | Plan::Expire { .. } => unreachable!("nothing is pinned"),
                 Plan::Measure { .. } => partition.parts.iter_mut().filter(|x| p.parts().contains(&x.id)).for_each(|x| x.unmeasured = false),
             }
             if !matches!(p, Plan::Measure { .. } | Plan::Drop { .. }) {

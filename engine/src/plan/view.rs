@@ -79,6 +79,12 @@ pub struct PartView {
     pub whole_due: Timestamp,
     /// When enough rows are due, or the oldest has been for long enough, that a rewrite on a volume without merges is worth it.
     pub worth_at: Timestamp,
+    /// When rules that remove rows take the first; rules that change rows may be due before.
+    pub removes_at: Timestamp,
+    /// Nothing that can be read needs any of its rows.
+    pub unneeded: bool,
+    /// Who needs rows of it beside main.
+    pub pin: Option<Box<Pin>>,
     /// Only parts of one family are merged: 0 what main's head sees wholly, 1 other rows of main, then each branch by itself.
     pub family: u32,
     /// It holds rows that nobody needs any more.
@@ -88,6 +94,21 @@ pub struct PartView {
     /// A running job has it.
     pub busy: bool,
     pub failure: Option<Box<Failure>>,
+}
+
+/// Who keeps rules from taking rows out of a part's file, or from changing them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pin {
+    pub by: PinnedBy,
+    pub name: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PinnedBy {
+    Tag,
+    Branch,
+    /// Within its MAX LAG, and it has not read all of the part.
+    Reader,
 }
 
 /// When a rule that changes place or codec concerns a part.
@@ -189,6 +210,9 @@ impl PartView {
             first_due: Timestamp::MAX,
             whole_due: Timestamp::MAX,
             worth_at: Timestamp::MAX,
+            removes_at: Timestamp::MAX,
+            unneeded: false,
+            pin: None,
             family: 0,
             reclaimable: false,
             unmeasured: false,
@@ -201,6 +225,7 @@ impl PartView {
                 None => view.unmeasured = true,
                 Some(facts) if rule.deletes() => {
                     view.first_due = view.first_due.min(facts.earliest.unwrap_or(Timestamp::MAX));
+                    view.removes_at = view.removes_at.min(facts.earliest.unwrap_or(Timestamp::MAX));
                     view.whole_due = view.whole_due.min(whole_due(facts, alive));
                     view.worth_at = view.worth_at.min(worth_at(facts, alive));
                 }
@@ -220,7 +245,12 @@ impl PartView {
     /// Of a part that no rule looks at.
     pub fn without_rules(self) -> Self {
         let never = Timestamp::MAX;
-        Self { changes: Box::default(), first_due: never, whole_due: never, worth_at: never, unmeasured: false, ..self }
+        Self { changes: Box::default(), first_due: never, whole_due: never, worth_at: never, removes_at: never, unmeasured: false, ..self }
+    }
+
+    /// The ref that rows must stay in the file for, though they are due.
+    pub fn pinned_by_ref(&self) -> Option<&Pin> {
+        self.pin.as_deref().filter(|p| p.by != PinnedBy::Reader)
     }
 
     pub fn backing_off(&self, now: Timestamp) -> Option<Timestamp> {

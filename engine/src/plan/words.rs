@@ -81,6 +81,13 @@ pub fn words(d: &Decision, stream: &StreamView, part: &PartView, rule: Option<&R
             let reason = format!("less than a tenth of the rows is due, and volume {} takes no part in merges", volume());
             (reason, "prefer_not_to_merge".to_owned(), "OPTIMIZE STREAM ... FINAL".to_owned())
         }
+        State::PinnedByTag => pinned("tag", &d.detail, "DROP TAG"),
+        State::PinnedByBranch => pinned("branch", &d.detail, "DROP BRANCH"),
+        State::PinnedByReader => (
+            format!("reader '{}' has not read all of the part, and is within its MAX LAG", d.detail),
+            format!("reader '{}'", d.detail),
+            "advance_reader, or DROP READER".to_owned(),
+        ),
         State::SupersededRule => (or("another rule is in force"), "rule".to_owned(), String::new()),
         State::RuleInert => (
             or("the storage policy has no such place"),
@@ -88,6 +95,11 @@ pub fn words(d: &Decision, stream: &StreamView, part: &PartView, rule: Option<&R
             "a storage policy with that disk or volume".to_owned(),
         ),
     }
+}
+
+fn pinned(kind: &str, name: &str, with: &str) -> (String, String, String) {
+    let reason = format!("{kind} '{name}' needs the rows as they are");
+    (reason, format!("{kind} '{name}'"), format!("ALTER STREAM ... {with} {name}"))
 }
 
 fn not_due(d: &Decision, rule: Option<&RuleView>) -> String {
@@ -103,6 +115,10 @@ fn not_due(d: &Decision, rule: Option<&RuleView>) -> String {
 
 fn queued(d: &Decision, stream: &StreamView, part: &PartView, rule: Option<&RuleView>) -> String {
     match (d.action, rule.map(|r| &r.kind)) {
+        (Action::Drop | Action::Delete, _) if part.pinned_by_ref().is_some() => {
+            let name = part.pinned_by_ref().map_or("", |p| p.name.as_str());
+            format!("due rows are removed from main at the next round; they stay in the part for '{name}'")
+        }
         (Action::Drop, _) => "every row is due: the part is dropped whole at the next round".to_owned(),
         (Action::Recompress, _) if !d.detail.is_empty() => format!("recompressed {}", d.detail),
         (Action::Recompress, _) => "every row is due: the part is recompressed at the next round".to_owned(),

@@ -49,6 +49,10 @@ pub enum Plan {
     Recompress { stream: StreamId, partition: Arc<str>, parts: Vec<PartId>, targets: Vec<Target> },
     /// The same rows on another disk, and in another codec where they are due for one.
     Move { stream: StreamId, part: PartId, target: Target, why: MoveWhy },
+    /// Record the rows due at `cutoff` as expired, for main alone: a ref still needs them in their parts.
+    Expire { stream: StreamId, partition: Arc<str>, parts: Vec<PartId>, cutoff: Timestamp },
+    /// Take parts out that nothing that can be read needs any row of.
+    Release { stream: StreamId, parts: Vec<PartId> },
     /// Count when rows come due, for rules that have no facts of the part.
     Measure { stream: StreamId, parts: Vec<PartId> },
 }
@@ -61,6 +65,8 @@ impl Plan {
             | Self::Merge { stream, .. }
             | Self::Recompress { stream, .. }
             | Self::Move { stream, .. }
+            | Self::Expire { stream, .. }
+            | Self::Release { stream, .. }
             | Self::Measure { stream, .. } => *stream,
         }
     }
@@ -71,6 +77,8 @@ impl Plan {
             | Self::Prune { parts, .. }
             | Self::Merge { parts, .. }
             | Self::Recompress { parts, .. }
+            | Self::Expire { parts, .. }
+            | Self::Release { parts, .. }
             | Self::Measure { parts, .. } => parts,
             Self::Move { part, .. } => std::slice::from_ref(part),
         }
@@ -81,13 +89,13 @@ impl Plan {
         match self {
             Self::Prune { targets, .. } | Self::Recompress { targets, .. } => targets,
             Self::Merge { target, .. } | Self::Move { target, .. } => std::slice::from_ref(target),
-            Self::Drop { .. } | Self::Measure { .. } => &[],
+            Self::Drop { .. } | Self::Expire { .. } | Self::Release { .. } | Self::Measure { .. } => &[],
         }
     }
 
     /// Whether a rule asked for it, rather than the number of parts or a lack of room.
     pub fn is_for_rules(&self) -> bool {
-        matches!(self, Self::Prune { .. } | Self::Measure { .. } | Self::Recompress { .. })
+        matches!(self, Self::Prune { .. } | Self::Expire { .. } | Self::Measure { .. } | Self::Recompress { .. })
     }
 
     pub fn kind(&self) -> &'static str {
@@ -97,6 +105,8 @@ impl Plan {
             Self::Merge { .. } => "merge",
             Self::Recompress { .. } => "recompress",
             Self::Move { .. } => "move",
+            Self::Expire { .. } => "expire",
+            Self::Release { .. } => "release",
             Self::Measure { .. } => "measure",
         }
     }

@@ -6,6 +6,7 @@
 use crate::{
     core::Core,
     facts::facts_of,
+    history,
     ingest::flush,
     job, logs,
     plan::{self, Plan, Planned},
@@ -68,6 +69,8 @@ struct Seen {
     streams: HashMap<StreamId, (Arc<StreamState>, u64, Option<Timestamp>)>,
     /// Looked at though nothing of them changed: they wait for room, for a disk or for a place.
     waiting: HashSet<StreamId>,
+    /// When histories were looked at.
+    pace: history::pace::Pace,
 }
 
 /// One round; when to make the next at the latest.
@@ -90,6 +93,7 @@ async fn round(core: &Arc<Core>, seen: &mut Seen) -> Result<Option<Timestamp>> {
             None => {}
         }
     }
+    forget(core, seen, now, &mut sooner).await?;
     let states: Vec<Arc<StreamState>> = core.live.read().manifest.streams().cloned().collect();
     seen.waiting.retain(|id| states.iter().any(|s| s.def.id == *id));
     seen.streams.retain(|id, _| states.iter().any(|s| s.def.id == *id));
@@ -137,6 +141,31 @@ async fn round(core: &Arc<Core>, seen: &mut Seen) -> Result<Option<Timestamp>> {
     Ok(wake_at)
 }
 
+/// Lets go of history that is due.
+async fn forget(core: &Arc<Core>, seen: &mut Seen, now: Timestamp, sooner: &mut impl FnMut(Timestamp)) -> Result<()> {
+    let states: Vec<Arc<StreamState>> = core.live.read().manifest.streams().cloned().collect();
+    seen.pace.retain(|id| states.iter().any(|s| s.def.id == id));
+    for state in states {
+        match seen.pace.due_at(&state, now) {
+            Some(at) if at > now => sooner(at),
+            None => {}
+            Some(_) => match history::run_due(core, state.def.id).await {
+                Ok((_, next)) => {
+                    next.iter().for_each(|at| sooner(*at));
+                    let after = core.live.read().manifest.stream(state.def.id).cloned();
+                    seen.pace.looked(after.unwrap_or(state), now, next);
+                }
+                Err(e) if e.kind() == ErrorKind::Fenced => return Err(e),
+                Err(e) => {
+                    core.note(&e);
+                    seen.pace.looked(state, now, None);
+                }
+            },
+        }
+    }
+    Ok(())
+}
+
 /// What a plan brings to disks and takes off them: disk, bytes that come, bytes that leave.
 fn promises(plan: &Plan, state: &StreamState) -> Vec<(DiskId, u64, u64)> {
     let place = |id: &PartId| state.parts.get(id).map(|m| (m.placement.disk, m.placement.bytes));
@@ -154,8 +183,8 @@ fn promises(plan: &Plan, state: &StreamState) -> Vec<(DiskId, u64, u64)> {
 /// Starts plans while places are free, the cheapest and most urgent kinds first.
 fn start(core: &Arc<Core>, mut plans: Vec<(Plan, Arc<StreamState>)>) {
     let order = |p: &Plan| match p {
-        Plan::Drop { .. } => 0,
-        Plan::Prune { .. } => 1,
+        Plan::Drop { .. } | Plan::Release { .. } => 0,
+        Plan::Prune { .. } | Plan::Expire { .. } => 1,
         Plan::Measure { .. } => 2,
         Plan::Move { .. } => 3,
         Plan::Merge { .. } => 4,

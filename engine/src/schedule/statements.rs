@@ -5,6 +5,7 @@
 use crate::{
     Engine,
     core::Core,
+    history,
     ingest::flush,
     job, limits,
     plan::{self, Plan, Stops, optimize},
@@ -73,6 +74,10 @@ impl Engine {
             let states: Vec<Arc<StreamState>> = core.live.read().manifest.streams().cloned().collect();
             let (mut any, mut waits_for_room) = (false, false);
             for state in states.into_iter().filter(|s| stream.is_none_or(|id| s.def.id == id)) {
+                if history::run_due(core, state.def.id).await?.0 {
+                    any = true;
+                    continue;
+                }
                 let planned = plan::plan(&views::stream_view(core, &state)?, now);
                 waits_for_room |= planned.waits_for_room;
                 for plan in planned.plans {
@@ -134,6 +139,8 @@ impl Engine {
             let mut done = true;
             for plan in plans {
                 let kind = plan.kind().to_owned();
+                // Rows that a ref keeps are recorded as gone first: then their parts are merged as others are.
+                done &= !matches!(plan, Plan::Expire { .. });
                 match carry_out(core, plan, &state).await? {
                     Done::Yes => {}
                     Done::PlanAnew => done = false,
@@ -260,7 +267,7 @@ fn left_out(stream: &plan::StreamView, only: Option<&str>) -> BTreeSet<String> {
 }
 
 /// What became of a plan.
-pub(super) enum Done {
+pub(crate) enum Done {
     Yes,
     PlanAnew,
     /// Noted with its parts, which back off.
@@ -271,7 +278,7 @@ pub(super) enum Done {
 ///
 /// # Errors
 /// Only where the engine is at its end.
-pub(super) async fn carry_out(core: &Arc<Core>, plan: Plan, state: &StreamState) -> Result<Done> {
+pub(crate) async fn carry_out(core: &Arc<Core>, plan: Plan, state: &StreamState) -> Result<Done> {
     let Some(guard) = core.jobs.begin(core.epoch(), &plan, state) else { return Ok(Done::PlanAnew) };
     match job::run(core, plan, guard).await {
         Ok(()) => Ok(Done::Yes),

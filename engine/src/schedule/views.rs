@@ -2,19 +2,20 @@
 
 use crate::{
     core::Core,
+    history,
     ingest::tail::Tail,
     observe::Explained,
-    plan::{self, MoveWhy, PartView, PartitionView, Plan, RuleView, Scene, Stops, StreamView, TierView},
+    plan::{self, MoveWhy, PartView, PartitionView, Pin, PinnedBy, Plan, RuleView, Scene, Stops, StreamView, TierView},
     schedule::Stop,
     write::stamped,
 };
 use ebb_storage::{
     Error, Result, Timestamp,
-    ids::{BranchId, PartId, StreamId},
+    ids::{BranchId, PartId, Sn, StreamId},
     lineage::{Seen, Visibility},
     manifest::{StreamState, edit::Timer},
     part::PartMeta,
-    refs::{Needed, Needs},
+    refs::{Needed, Needs, Reader, RefKind},
 };
 use std::{
     collections::{HashMap, HashSet},
@@ -25,13 +26,13 @@ pub fn stream_view(core: &Core, state: &StreamState) -> Result<StreamView> {
     let compiled = core.compiled(&state.def)?;
     let rules: Vec<RuleView> = state.def.rules().iter().map(RuleView::of).collect();
     let (busy, mut failures) = core.jobs.marks();
-    let history = History::of(core, state);
+    let standing = Standing::of(core, state);
     let mut partitions = Vec::with_capacity(state.partitions.size());
     for (value, partition) in state.partitions.iter() {
         let parts = partition.parts.iter().filter_map(|id| state.parts.get(id)).map(|meta| {
             let failure = failures.remove(&meta.id).map(Box::new);
             let view = PartView { busy: busy.contains(&meta.id), failure, ..PartView::of(meta, &rules) };
-            history.tell(meta, view)
+            standing.tell(meta, view)
         });
         let timer = |t| partition.timers.get(&t).copied();
         partitions.push(PartitionView {
@@ -54,26 +55,42 @@ pub fn stream_view(core: &Core, state: &StreamState) -> Result<StreamView> {
     })
 }
 
-/// What of planning hangs on who sees a part.
-struct History {
-    main: Seen,
-    /// Only where some part has rows that somebody does not see.
-    needs: Option<Needs>,
+/// How parts stand to the stream's history: what is needed of them, and by whom.
+pub struct Standing {
+    /// `None` where all that was ever written is main's, and nothing was taken out of it.
+    history: Option<History>,
+    readers: Vec<Arc<Reader>>,
 }
 
-impl History {
-    fn of(core: &Core, state: &StreamState) -> Self {
-        let main = state.seen(&state.head());
-        let edited = || state.lineages.get(&BranchId::MAIN).is_none_or(|l| l.len() > 1) || state.lineages.size() > 1;
-        let marked = || state.parts.values().any(|p| !p.deletions.is_empty() || !p.expired.is_empty());
-        let needs = (edited() || marked()).then(|| Needs::of(state, &core.pins_of(state)));
-        Self { main, needs }
+struct History {
+    main: Seen,
+    needs: Needs,
+}
+
+impl Standing {
+    pub fn of(core: &Core, state: &StreamState) -> Self {
+        let live = core.live.read();
+        let (id, now) = (state.def.id, core.now());
+        let Some(whole) = history::whole(&live, id) else { return Self { history: None, readers: Vec::new() } };
+        let readers = live.manifest.readers.values().filter(|r| r.stream == id && r.protects(&whole, now)).cloned().collect();
+        let removed = |p: &Arc<PartMeta>| !p.deletions.is_empty() || !p.expired.is_empty();
+        let plain = whole.refs.is_empty() && whole.lineages.size() == 1 && whole.lineages.values().all(|l| l.len() == 1 && l[0].from == Sn(0));
+        let history = (!plain || whole.parts.values().any(removed))
+            .then(|| History { needs: history::needs_of(core, &whole), main: whole.seen(&whole.head()) });
+        Self { history, readers }
+    }
+
+    /// A part as planning sees it.
+    pub fn of_part(&self, meta: &PartMeta, rules: &[RuleView]) -> PartView {
+        self.tell(meta, PartView::of(meta, rules))
     }
 
     fn tell(&self, meta: &PartMeta, view: PartView) -> PartView {
-        let Some(needs) = &self.needs else { return view };
+        let reader = self.readers.iter().find(|r| meta.max_sn() > r.sn);
+        let reader = reader.map(|r| Box::new(Pin { by: PinnedBy::Reader, name: r.name.clone() }));
+        let Some(History { main, needs }) = &self.history else { return PartView { pin: reader, ..view } };
         let origins = || meta.origins.iter().map(|o| (o.branch, o.sns));
-        let seen = self.main.of_rows(origins());
+        let seen = main.of_rows(origins());
         let of_main = origins().any(|(b, _)| b == BranchId::MAIN);
         let family = match (&seen, of_main) {
             (Visibility::All, _) => 0,
@@ -83,7 +100,12 @@ impl History {
         let dead =
             meta.deletions.iter().any(|d| needs.deletion_is_dead(meta, d)) || meta.expired.iter().any(|e| needs.expired_is_dead(meta, e));
         let reclaimable = dead || needs.rows(&meta.origins) != Needed::All;
-        let view = PartView { family, reclaimable, ..view };
+        let by_ref = || {
+            let p = needs.pinned_by(meta)?;
+            let by = if p.kind == RefKind::Tag { PinnedBy::Tag } else { PinnedBy::Branch };
+            Some(Box::new(Pin { by, name: p.name.clone() }))
+        };
+        let view = PartView { family, reclaimable, unneeded: needs.part_is_dead(meta), pin: reader.or_else(by_ref), ..view };
         match of_main || seen != Visibility::None {
             true => view,
             false => view.without_rules(),
@@ -112,7 +134,7 @@ pub fn explain(core: &Core, stream: StreamId, at: Timestamp) -> Result<Vec<Expla
     let live = core.live.read();
     let state = live.manifest.stream(stream).cloned().ok_or_else(|| core.is_gone(stream))?;
     let mut view = stream_view(core, &state)?;
-    let staged = add_staged(&mut view, &live.tail(stream));
+    let staged = add_staged(&mut view, &live.tail(stream), &Standing::of(core, &state));
     let text = |t: String| (!t.is_empty()).then_some(t);
     let mut lines = Vec::new();
     let planned = plan::plan(&view, at).plans;
@@ -148,11 +170,11 @@ pub fn explain(core: &Core, stream: StreamId, at: Timestamp) -> Result<Vec<Expla
 }
 
 /// Parts that records of the tail name: they are read already, and their rules are known.
-fn add_staged(view: &mut StreamView, tail: &Tail) -> HashMap<PartId, Arc<PartMeta>> {
+fn add_staged(view: &mut StreamView, tail: &Tail, standing: &Standing) -> HashMap<PartId, Arc<PartMeta>> {
     let mut staged = HashMap::new();
     for (sn, branch, meta) in tail.staged().iter().flat_map(|(sn, branch, parts)| parts.iter().map(|p| (*sn, *branch, p))) {
         let meta = Arc::new(stamped(meta, sn, branch));
-        let part = PartView::of(&meta, &view.rules);
+        let part = standing.of_part(&meta, &view.rules);
         match view.partitions.iter_mut().find(|p| p.value == meta.partition) {
             Some(partition) => partition.parts.push(part),
             None => view.partitions.push(PartitionView {

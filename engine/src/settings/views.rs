@@ -4,6 +4,7 @@ use super::table::{Default, SETTINGS, Scope, parse_codec};
 use ebb_storage::{
     codec::Codec,
     manifest::Manifest,
+    refs::Keep,
     stream_def::{SettingValue, StreamDef},
 };
 use std::time::Duration;
@@ -31,6 +32,8 @@ pub struct StreamSettings {
     pub hide_expired: bool,
     /// How long a ref lives that does not say itself.
     pub history_max_ref_age_ms: Option<i64>,
+    /// The `history_*` settings.
+    pub keep: Keep,
 }
 
 impl StreamSettings {
@@ -67,6 +70,14 @@ impl StreamSettings {
             history_max_ref_age_ms: match def.settings.get("history_max_ref_age_ms") {
                 Some(SettingValue::Int(ms)) => Some(*ms),
                 _ => None,
+            },
+            keep: Keep {
+                max_age_ms: i64::try_from(int("history_max_snapshot_age_ms")).unwrap_or(i64::MAX),
+                min_snapshots: int("history_min_snapshots_to_keep"),
+                max_ref_age_ms: match def.settings.get("history_max_ref_age_ms") {
+                    Some(SettingValue::Int(ms)) => Some(*ms),
+                    _ => None,
+                },
             },
         }
     }

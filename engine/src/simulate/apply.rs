@@ -39,8 +39,8 @@ impl State<'_> {
                 let cause = if *why == MoveWhy::Pressure { "move_factor" } else { "move" };
                 self.replace(*part, target, cause, now)
             }
-            // The facts of every part are known.
-            Plan::Measure { .. } => Err(Error::internal("a simulated part is to be measured")),
+            // The facts of every part are known, and there are no refs.
+            Plan::Measure { .. } | Plan::Expire { .. } | Plan::Release { .. } => Err(Error::internal("a plan that no simulated part asks for")),
         }
     }
 

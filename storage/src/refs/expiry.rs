@@ -108,7 +108,7 @@ pub fn expiry(state: &StreamState, keep: &Keep, overrides: &Overrides, pinning: 
         kept.by_count(state.head_of(*branch), *count);
     }
     let tags = live.iter().filter(|r| r.kind == RefKind::Tag).map(|r| r.cut.sn);
-    kept.ranges.extend(tags.chain(pinning.leased.iter().copied()).map(|sn| one(sn)));
+    kept.ranges.extend(tags.chain(pinning.leased.iter().copied()).map(one));
     let mut cut_off = BTreeSet::new();
     for reader in pinning.readers {
         match lag::keeps_up_until(state, reader) {

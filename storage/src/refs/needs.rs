@@ -38,6 +38,8 @@ struct Group {
     sees: Vec<(BranchId, SnSet)>,
     cuts: SnSet,
     horizon: CommitNo,
+    /// Main's own cuts, not those that a tag names.
+    of_main: bool,
     /// The ref that these cuts are read through.
     of: Option<PinnedBy>,
 }
@@ -71,7 +73,8 @@ impl Needs {
                 let next = lineages.get(i + 1).map_or(Sn(u64::MAX), |l| Sn(l.from.0.saturating_sub(1)));
                 let in_force = SnSet::new([SnRange { after: Sn(lineage.from.0.saturating_sub(1)), to: next }]);
                 let cuts = cuts.intersection(&in_force);
-                groups.extend(Group::new(lineage, cuts, state.horizon_of(*branch), of.clone()));
+                let of_main = *branch == BranchId::MAIN;
+                groups.extend(Group::new(lineage, cuts, state.horizon_of(*branch), of.clone()).map(|g| Group { of_main, ..g }));
             }
         }
         for r in state.refs.values().filter(|r| r.kind == RefKind::Tag) {
@@ -160,6 +163,32 @@ impl Needs {
         !self.any(part, &deleted, &expired)
     }
 
+    /// Rows of the part that nothing needs; where only their number is known, in proportion.
+    pub fn unneeded_rows(&self, part: &PartMeta) -> u64 {
+        let mut of_branch: BTreeMap<BranchId, SnSet> = BTreeMap::new();
+        let mut rows = 0;
+        for o in &part.origins {
+            let alive = of_branch.entry(o.branch).or_insert_with(|| self.alive(o.branch, &[], &[]));
+            if !alive.covers(o.sns) {
+                let (all, left) = (o.sns.to.0 - o.sns.after.0, alive.intersection(&SnSet::new([o.sns])));
+                let left: u64 = left.ranges().iter().map(|r| r.to.0 - r.after.0).sum();
+                rows += u64::try_from(u128::from(o.rows) * u128::from(all - left) / u128::from(all.max(1))).unwrap_or(u64::MAX);
+            }
+        }
+        let deleted = part.deletions.iter().filter(|d| self.deletion_is_dead(part, d)).map(|d| d.rows.count(part.rows));
+        let expired = part.expired.iter().filter(|e| self.expired_is_dead(part, e)).map(|e| e.rows.count(part.rows));
+        deleted.chain(expired).fold(rows, u64::saturating_add).min(part.rows)
+    }
+
+    /// What would be needed if a ref were not there; without a name, if main were not.
+    pub fn without(&self, name: Option<&str>) -> Self {
+        let of = |g: &&Group| match name {
+            None => !g.of_main,
+            Some(name) => g.of.as_ref().is_none_or(|p| p.name != name),
+        };
+        Self { groups: self.groups.iter().filter(of).cloned().collect(), pinned: Vec::new() }
+    }
+
     /// A ref that sees rows of the part: a tag, or a branch by what it stands on or wrote.
     pub fn pinned_by(&self, part: &PartMeta) -> Option<&PinnedBy> {
         let touched = |sees: &[(BranchId, SnSet)]| {
@@ -176,7 +205,7 @@ impl Needs {
 impl Group {
     fn new(lineage: &Lineage, cuts: SnSet, horizon: CommitNo, of: Option<PinnedBy>) -> Option<Self> {
         let newest = cuts.last()?;
-        Some(Self { sees: lineage.clipped(newest), cuts, horizon, of })
+        Some(Self { sees: lineage.clipped(newest), cuts, horizon, of_main: false, of })
     }
 
     fn sees_of(&self, branch: BranchId) -> Option<&SnSet> {

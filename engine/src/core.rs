@@ -4,7 +4,7 @@
 use crate::{
     append::Appender,
     disks::Disks,
-    history::Leases,
+    history::{self, Leases},
     ingest::keys::Keys,
     job::{fate::Judge, registry::Jobs},
     limits,
@@ -116,7 +116,10 @@ impl Core {
 
     /// What becomes of a stream's rows when its parts are rewritten.
     pub fn judge(&self, state: &StreamState) -> Judge {
-        Judge::new(state, Needs::of(state, &self.pins_of(state)), self.sets.clone())
+        // With what the tail says: a rollback that is not flushed yet needs what it goes back to.
+        let whole = history::whole(&self.live.read(), state.def.id);
+        let whole = whole.as_deref().unwrap_or(state);
+        Judge::new(whole, Needs::of(whole, &self.pins_of(whole)), self.sets.clone())
     }
 
     /// Cuts that must stay beside those that the history keeps: of readers within their lag, and those that sessions lease.

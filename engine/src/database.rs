@@ -7,23 +7,27 @@ use crate::{
     settings::ServerSettings,
 };
 use ebb_storage::{Clock, Result, Timestamp, ids::StreamId, manifest::Manifest};
+use parking_lot::Mutex;
 use std::sync::Arc;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// An open database. Dropping it without [`Engine::close`] is like a crash, and as safe.
 pub struct Engine {
     pub(crate) core: Arc<Core>,
     pub(crate) stop: CancellationToken,
+    /// The loop that keeps the house, until somebody has waited for its end.
+    pub(crate) driver: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Engine {
     pub(crate) fn begin(core: Arc<Core>) -> Arc<Self> {
         let stop = CancellationToken::new();
-        if core.options.background {
-            crate::schedule::driver::spawn(&core, stop.clone());
+        let driver = core.options.background.then(|| {
             crate::disks::spawn(&core, stop.clone());
-        }
-        Arc::new(Self { core, stop })
+            crate::schedule::driver::spawn(&core, stop.clone())
+        });
+        Arc::new(Self { core, stop, driver: Mutex::new(driver) })
     }
 
     /// Flushes what is in the tails, stops background work, writes a checkpoint. The directory is free once the last view and running
@@ -33,6 +37,11 @@ impl Engine {
     /// The first error on the way; what is acknowledged is safe all the same.
     pub async fn close(&self) -> Result<()> {
         self.stop.cancel();
+        let driver = self.driver.lock().take();
+        if let Some(driver) = driver {
+            // Its round may hold the directory.
+            _ = driver.await;
+        }
         self.core.jobs.wait_idle().await;
         let flushed = self.flush(None).await;
         let checkpointed = self.core.committer.checkpoint().await;

@@ -49,7 +49,7 @@ pub use changes::Changes;
 pub use database::Engine;
 pub use delete::{DeleteRequest, Deleted};
 pub use disks::{Disk, DiskInfo, Disks, Existing, NewDisk};
-pub use ebb_storage::{Clock, Error, ErrorKind, Result, Timestamp, nearest};
+pub use ebb_storage::{Clock, Error, ErrorKind, Result, Timestamp, nearest, refs::AsOf};
 pub use hide::{Hide, Hiding};
 pub use ingest::{InsertOptions, Inserted, Pending, PendingRows, Savepoint, StagedInsert, Transaction};
 pub use logs::Log;

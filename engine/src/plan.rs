@@ -25,7 +25,7 @@ pub mod work;
 pub use decide::{Action, Decision, Scene, State, decide};
 pub use round::{Planned, plan};
 pub use tiers::{DiskView, NoRoom, TierView, VolumeView};
-pub use view::{Change, Failure, PartView, Pin, PinnedBy, PartitionView, Pools, RuleView, Stops, StreamView};
+pub use view::{Change, Failure, PartView, PartitionView, Pin, PinnedBy, Pools, RuleView, Stops, StreamView};
 pub use work::{MoveWhy, Plan, Target};
 
 #[cfg(test)]

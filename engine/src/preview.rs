@@ -74,7 +74,7 @@ impl Engine {
             return Err(Error::invalid(format!("a preview looks forward: {at} has passed, it is {}", core.now())));
         }
         let folder = Folder::new(core)?;
-        let aside = Engine { core: copy(core, stream, &trial, at, &folder)?, stop: Default::default() };
+        let aside = Engine { core: copy(core, stream, &trial, at, &folder)?, stop: Default::default(), driver: Default::default() };
         match &trial {
             Trial::Rules(_) => aside.settle(Some(stream)).await?,
             Trial::Optimize { partition, final_ } => _ = aside.optimize(stream, partition.as_deref(), *final_).await?,

@@ -112,11 +112,11 @@ impl World {
     }
     async fn rows_at(&self, at: AsOf) -> usize {
         let view = self.e.read().stream_as_of(self.s, &at, self.e.now()).unwrap();
-        read_stream(&view).await.len()
+        rows_of(&view).await.len()
     }
     async fn values_at(&self, at: AsOf) -> Vec<i64> {
         let view = self.e.read().stream_as_of(self.s, &at, self.e.now()).unwrap();
-        read_stream(&view).await.into_iter().map(|(v, _)| v).collect()
+        rows_of(&view).await.into_iter().map(|(v, _)| v).collect()
     }
     async fn named(&self, name: &str) -> usize {
         self.rows_at(AsOf::Name(name.into())).await
@@ -241,18 +241,15 @@ async fn a_ref_that_lived_its_minute_is_refused_at_once_and_gone_at_the_next_pas
     assert!(w.e.manifest().stream(w.s).unwrap().refs.contains_key("short_lived"));
     let options = InsertOptions { branch: Some("short_lived".into()), ..v1() };
     assert_eq!(w.e.insert(w.s, vec![rows(&[("h", 0, 0)])], options).await.unwrap_err().kind(), ErrorKind::NotFound);
-    assert_eq!(w.expire().await, Expired { snapshots_removed: 1, refs_removed: 1, parts_removed: 1, ..w.expire_shape() });
+    let done = w.expire().await;
+    assert!(done.bytes_freed > 0);
+    assert_eq!(
+        Expired { bytes_freed: 0, ..done },
+        Expired { snapshots_removed: 1, refs_removed: 1, parts_removed: 1, ..Expired::default() }
+    );
     assert!(!w.e.manifest().stream(w.s).unwrap().refs.contains_key("short_lived"));
     assert_eq!((w.snapshots(), w.part_rows()), (3, 30));
     w.sound();
-}
-
-impl World {
-    /// Bytes are whatever they are.
-    fn expire_shape(&self) -> Expired {
-        let freed = self.e.manifest().graveyard.values().map(|g| g.part.placement.bytes).max().unwrap_or(0);
-        Expired { bytes_freed: freed, ..Expired::default() }
-    }
 }
 
 // proves I32, I33, I34: elsewhere the tagged twin doubles.
@@ -335,8 +332,8 @@ async fn a_rollback_is_undone_by_a_rollback_and_brings_deleted_rows_back() {
     // By time: the newest of main then.
     let t = w.e.read().state(w.s).unwrap().line_of(Sn(5)).unwrap().time;
     w.e.advance_clock(Interval::seconds(1)).unwrap();
-    let back = w.e.rollback(w.s, RollbackTo::Time(t)).await.unwrap();
-    assert_eq!(back.target_sn, Sn(5));
+    let back = w.e.rollback(w.s, RollbackTo::Time(Timestamp(t.0 - 1))).await.unwrap();
+    assert_eq!(back.target_sn, Sn(4));
     w.sound();
 }
 
@@ -486,7 +483,7 @@ async fn deleted_rows_are_gone_for_good_when_nothing_can_see_them_and_not_before
     w.e.optimize(w.s, None, true).await.unwrap();
     assert_eq!((w.part_rows(), w.named("main").await), (149, 149));
     // Who had it open goes on reading.
-    assert_eq!(read_stream(&open).await.len(), 100);
+    assert_eq!(rows_of(&open).await.len(), 100);
     w.sound();
 }
 
@@ -515,8 +512,8 @@ async fn history_forgets_itself_when_it_is_due() {
     let mut w = World::new(&[("history_max_snapshot_age_ms", 10_000)]).await;
     w.write(20, 1).await;
     w.e.settle(None).await.unwrap();
-    // 9 was superseded eleven seconds ago.
-    assert_eq!(w.snapshots(), 11);
+    // 9 was superseded ten seconds ago, just as long as it is kept.
+    assert_eq!(w.snapshots(), 12);
     let commit = w.e.manifest().no;
     w.e.settle(None).await.unwrap();
     assert_eq!(w.e.manifest().no, commit, "settled");

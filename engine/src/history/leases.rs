@@ -1,12 +1,7 @@
 //! Leases: cuts that a session wants to go on reading between its statements, for a bounded time. In memory: they end with the process.
 
 use crate::{Engine, limits};
-use ebb_storage::{
-    Error, Result, Timestamp,
-    ids::StreamId,
-    lineage::Cut,
-    refs::AsOf,
-};
+use ebb_storage::{Error, Result, Timestamp, ids::StreamId, lineage::Cut, refs::AsOf};
 use parking_lot::Mutex;
 use std::{collections::BTreeMap, sync::Arc};
 

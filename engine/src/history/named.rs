@@ -133,7 +133,11 @@ fn edits(core: &Core, state: &StreamState, new: &NewRef, no: CommitNo, time: Tim
         (RefMode::Create | RefMode::CreateOrReplace, _) => None,
     };
     if existing.is_none() && state.refs.size() >= limits::REFS_OF_A_STREAM {
-        return Err(Error::invalid(format!("{} has {} tags and branches, the most there may be", state.def.full_name(), state.refs.size())));
+        return Err(Error::invalid(format!(
+            "{} has {} tags and branches, the most there may be",
+            state.def.full_name(),
+            state.refs.size()
+        )));
     }
     let kept = |r: &Arc<Ref>| Ref {
         created_at: time,

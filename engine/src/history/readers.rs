@@ -214,8 +214,8 @@ fn trouble(state: &StreamState, r: &Reader, why: &Trouble) -> Error {
                 "reader '{name}' of {stream} stands at sn {sn}, which the rollback {by} cut off; both go back to sn {common}: advance_reader('{name}', {by}) or later goes on"
             ))
         }
-        Trouble::Expired => {
-            Error::not_found(format!("reader '{name}' of {stream} stands at sn {sn}, which is not kept any more: {oldest}; advance_reader moves it"))
-        }
+        Trouble::Expired => Error::not_found(format!(
+            "reader '{name}' of {stream} stands at sn {sn}, which is not kept any more: {oldest}; advance_reader moves it"
+        )),
     }
 }

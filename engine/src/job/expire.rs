@@ -111,7 +111,11 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
                 before = before.saturating_sub(*n);
                 let bytes_after = meta.placement.bytes;
                 let reason = format!("{n} rows were due");
-                edits.extend(rule_row(state, time, Taken { rule, action: "delete", part, rows_after: before, bytes_after, duration_ms: 0, reason }));
+                edits.extend(rule_row(
+                    state,
+                    time,
+                    Taken { rule, action: "delete", part, rows_after: before, bytes_after, duration_ms: 0, reason },
+                ));
             }
         }
         edits.push(Edit::TimerArmed { stream, partition: partition.to_string(), timer: Timer::Prune, at: time });

@@ -35,7 +35,8 @@ pub fn plan(stream: &StreamView, now: Timestamp) -> Planned {
     let mut partitions: Vec<Wanted<'_>> = stream.partitions.iter().map(|p| Wanted::of(Scene::new(stream, p, now), &mut wake)).collect();
     // Room is given out in an order that does not depend on the view's.
     partitions.sort_by(|a, b| a.scene.partition.value.cmp(&b.scene.partition.value));
-    let mut releases: Vec<PartId> = stream.partitions.iter().flat_map(|p| &p.parts).filter(|p| p.unneeded && !p.busy).map(|p| p.id).collect();
+    let mut releases: Vec<PartId> =
+        stream.partitions.iter().flat_map(|p| &p.parts).filter(|p| p.unneeded && !p.busy).map(|p| p.id).collect();
     releases.sort_unstable();
     let mut round = Round { stream, ledger: Ledger::new(&stream.tiers), taken: HashSet::new(), waits_for_room: false };
     let mut drops: Vec<PartId> = partitions.iter().flat_map(|w| &w.drops).copied().collect();

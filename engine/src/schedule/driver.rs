@@ -26,6 +26,7 @@ use std::{
     sync::{Arc, Weak},
     time::Duration,
 };
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// Rounds are at least this far apart, so that a storm of inserts is not a storm of planning.
@@ -33,8 +34,8 @@ const BREATH: Duration = Duration::from_millis(5);
 /// A round is made at least this often, in the machine's time: for what failed for reasons outside.
 const LONGEST_SLEEP: Duration = Duration::from_secs(5);
 
-pub fn spawn(core: &Arc<Core>, stop: CancellationToken) {
-    tokio::spawn(run(Arc::downgrade(core), stop));
+pub fn spawn(core: &Arc<Core>, stop: CancellationToken) -> JoinHandle<()> {
+    tokio::spawn(run(Arc::downgrade(core), stop))
 }
 
 async fn run(core: Weak<Core>, stop: CancellationToken) {

@@ -73,8 +73,10 @@ impl Standing {
         let (id, now) = (state.def.id, core.now());
         let Some(whole) = history::whole(&live, id) else { return Self { history: None, readers: Vec::new() } };
         let readers = live.manifest.readers.values().filter(|r| r.stream == id && r.protects(&whole, now)).cloned().collect();
-        let removed = |p: &Arc<PartMeta>| !p.deletions.is_empty() || !p.expired.is_empty();
-        let plain = whole.refs.is_empty() && whole.lineages.size() == 1 && whole.lineages.values().all(|l| l.len() == 1 && l[0].from == Sn(0));
+        let of_main = |p: &Arc<PartMeta>| p.origins.iter().all(|o| o.branch == BranchId::MAIN);
+        let removed = |p: &Arc<PartMeta>| !p.deletions.is_empty() || !p.expired.is_empty() || !of_main(p);
+        let plain =
+            whole.refs.is_empty() && whole.lineages.size() == 1 && whole.lineages.values().all(|l| l.len() == 1 && l[0].from == Sn(0));
         let history = (!plain || whole.parts.values().any(removed))
             .then(|| History { needs: history::needs_of(core, &whole), main: whole.seen(&whole.head()) });
         Self { history, readers }

@@ -40,7 +40,9 @@ impl State<'_> {
                 self.replace(*part, target, cause, now)
             }
             // The facts of every part are known, and there are no refs.
-            Plan::Measure { .. } | Plan::Expire { .. } | Plan::Release { .. } => Err(Error::internal("a plan that no simulated part asks for")),
+            Plan::Measure { .. } | Plan::Expire { .. } | Plan::Release { .. } => {
+                Err(Error::internal("a plan that no simulated part asks for"))
+            }
         }
     }
 

@@ -180,13 +180,9 @@ impl Needs {
         deleted.chain(expired).fold(rows, u64::saturating_add).min(part.rows)
     }
 
-    /// What would be needed if a ref were not there; without a name, if main were not.
-    pub fn without(&self, name: Option<&str>) -> Self {
-        let of = |g: &&Group| match name {
-            None => !g.of_main,
-            Some(name) => g.of.as_ref().is_none_or(|p| p.name != name),
-        };
-        Self { groups: self.groups.iter().filter(of).cloned().collect(), pinned: Vec::new() }
+    /// What would be needed if main and its past were not there.
+    pub fn without_main(&self) -> Self {
+        Self { groups: self.groups.iter().filter(|g| !g.of_main).cloned().collect(), pinned: Vec::new() }
     }
 
     /// A ref that sees rows of the part: a tag, or a branch by what it stands on or wrote.

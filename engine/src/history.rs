@@ -2,8 +2,8 @@
 //!
 //! `named` makes, changes and drops refs, `moving` is rollback, fast-forward and cherry-pick, `expire` forgets, on request and by itself
 //! (`pace` says how often it is looked at), `readers` and `leases` are who holds a position, `held` what a ref costs.
-//! What follows from what is decided by `ebb_storage::refs`, purely; here it is made true: each change of a stream's
-//! refs or lineages holds the stream's change lock, so that what was looked at still holds when it is written.
+//! What may be done and what follows is for `ebb_storage::refs` to say, purely; here it is made true. Each change of a stream's refs or
+//! lineages holds the stream's change lock, so that what was looked at still holds when it is written.
 
 pub(crate) mod expire;
 mod held;

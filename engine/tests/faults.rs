@@ -326,6 +326,7 @@ async fn flushes_staged_inserts_and_rewrites_ask_their_disk_for_room() {
     assert!(e.part_log().await.unwrap().len() > before && state.parts.size() == stored);
     assert_eq!(values(&e, s).await, everything);
     e.truncate(s).await.unwrap();
+    forget_the_past(&e, s).await;
     e.settle(None).await.unwrap();
     let (e, space) = {
         drop(e);
@@ -364,12 +365,13 @@ async fn a_disk_too_full_for_the_tail_is_freed_by_drops() {
         assert!(v < 200, "the disk is never full again");
         e.insert(s, vec![old(v)], v1()).await.unwrap();
     }
-    // A partition goes with its rows in the tail.
     let partition = ((START.0 - 40 * DAY) / (30 * DAY)).to_string();
     assert!(tail > 0 && values(&e, s).await.contains(&tail));
     e.insert(s, vec![rows(&[("a", START.0, 1000)])], v1()).await.unwrap();
+    // What is in parts goes. Snapshots of the tail keep it from making room, until a rule takes it from them too.
     e.drop_partition(s, &partition).await.unwrap();
-    assert_eq!(values(&e, s).await, [1000]);
+    assert_eq!(values(&e, s).await.len(), 2);
+    e.advance_clock(Interval::days(50)).unwrap();
     e.settle(None).await.unwrap();
     assert_eq!((values(&e, s).await, values(&e, other).await), (vec![1000], vec![500]));
 }

@@ -296,6 +296,7 @@ async fn truncate_and_drop_leave_nothing() {
     drop(e);
     let e = open(dir.path()).await;
     assert_eq!(read(&e, s).await, [(3, 4)]);
+    forget_the_past(&e, s).await;
     e.settle(None).await.unwrap();
     assert_eq!(files(dir.path()), 1);
     e.drop_stream(s).await.unwrap();
@@ -366,9 +367,13 @@ async fn a_partition_is_dropped_with_all_it_had_and_takes_rows_again() {
     assert_eq!(values(&e, s).await, [2, 4, 5]);
     e.settle(None).await.unwrap();
     assert_eq!(values(&e, s).await, [2, 4, 5]);
+    assert_eq!(files(dir.path()), parts(&e, s) + 2, "what can be read is kept");
+    forget_the_past(&e, s).await;
+    e.settle(None).await.unwrap();
     assert_eq!(files(dir.path()), parts(&e, s));
     let told = e.part_log().await.unwrap();
-    assert_eq!(told.iter().filter(|r| r.event == PartEvent::DropPart && r.reason == "drop partition").count(), 2);
+    let unneeded = "nothing that can be read needs it";
+    assert_eq!(told.iter().filter(|r| r.event == PartEvent::DropPart && r.reason == unneeded).count(), 2);
 }
 
 #[tokio::test]

@@ -256,6 +256,7 @@ async fn an_insert_goes_to_the_next_volume() {
         assert_eq!(values(&e, s).await.iter().filter(|x| **x == v).count(), 2000, "{fault:?}");
     }
     e.truncate(s).await.unwrap();
+    forget_the_past(&e, s).await;
     e.settle(None).await.unwrap();
     assert_eq!((lab.files("small").await, lab.files("large").await), (0, 0), "F10: what is not named is deleted");
     assert_eq!((free(&e, "small"), free(&e, "large")), (20_000, 10_000_000));
@@ -374,6 +375,7 @@ async fn a_place_without_its_marker_is_left_alone() {
     e.flush(None).await.unwrap();
     assert_eq!(lying(&e.manifest()), counts(&[("cold", 1), ("default", 1)]));
     e.truncate(s).await.unwrap();
+    forget_the_past(&e, s).await;
     e.settle(None).await.unwrap();
     assert_eq!(lab.listed("cold").await, before);
     drop(e);

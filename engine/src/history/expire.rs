@@ -15,7 +15,7 @@ use crate::{
     settings::StreamSettings,
 };
 use ebb_storage::{
-    Error, Result, Timestamp,
+    Error, ErrorKind, Result, Timestamp,
     ids::{PartId, Sn, StreamId},
     lineage::{SnRange, SnSet},
     manifest::{Commit, Edit, Manifest, StreamState},
@@ -58,7 +58,12 @@ impl Engine {
         let expired = {
             let one = core.change_lock(stream);
             let _one = one.lock().await;
-            flush::flush(core, stream).await?;
+            // A full disk keeps nobody from making room.
+            if let Err(e) = flush::flush(core, stream).await
+                && e.kind() != ErrorKind::Full
+            {
+                return Err(e);
+            }
             let tried = tried(core, stream, &overrides)?;
             expire(core, stream, &overrides).await?;
             tried

@@ -71,8 +71,15 @@ impl Engine {
         let core = &self.core;
         let one = core.change_lock(stream);
         let _one = one.lock().await;
-        // Main may stand on records of the branch that are still in the tail.
-        flush::flush(core, stream).await?;
+        // Main may stand on records of the branch that are still in the tail. Else a full disk keeps nobody from making room.
+        if let Err(e) = flush::flush(core, stream).await {
+            let tail = core.live.read().tail(stream);
+            let id = core.stream(stream)?.refs.get(name).map(|r| r.cut.branch);
+            let matters = kind == RefKind::Branch && (!tail.lineages().is_empty() || tail.records().any(|r| Some(r.branch) == id));
+            if e.kind() != ErrorKind::Full || matters {
+                return Err(e);
+            }
+        }
         let edits = |m: &Manifest, _| {
             let state = m.stream(stream).ok_or_else(|| core.is_gone(stream))?;
             match state.refs.get(name) {

@@ -8,6 +8,7 @@ use arrow::{
 use ebb_engine::{
     AsOf, Clock, DeleteRequest, Disk, Engine, Error, InsertOptions, OpenOptions, Places, ReadView, Result, StreamView, Timestamp,
     expr::{Batches, ExprCompiler, Folder, RowExpr},
+    history::Overrides,
 };
 use ebb_storage::{
     column_type::ColumnType,
@@ -262,6 +263,12 @@ pub async fn rows_of(s: &StreamView) -> Vec<(i64, i64)> {
     }
     out.sort_unstable();
     out
+}
+
+/// Of the stream's past nothing can be read any more.
+pub async fn forget_the_past(engine: &Engine, stream: StreamId) {
+    let all = Overrides { older_than: Some(Timestamp::MAX), retain_last: Some(1), dry_run: false };
+    engine.expire_snapshots(stream, all).await.unwrap();
 }
 
 /// v of all rows, sorted.

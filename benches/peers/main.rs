@@ -12,6 +12,7 @@
 
 mod ageing;
 mod copying;
+mod history;
 mod inserts;
 mod manifest;
 mod rows;
@@ -33,8 +34,8 @@ struct Args {
     /// Where the rows lie and the databases are made.
     #[arg(long)]
     dir: PathBuf,
-    /// Some of: stream, copy, inserts, manifest, ageing.
-    #[arg(long, value_delimiter = ',', default_value = "stream,copy,inserts,manifest,ageing")]
+    /// Some of: stream, copy, inserts, manifest, ageing, history.
+    #[arg(long, value_delimiter = ',', default_value = "stream,copy,inserts,manifest,ageing,history")]
     only: Vec<String>,
     /// Cargo says so.
     #[arg(long, hide = true)]
@@ -53,8 +54,9 @@ fn main() {
             "inserts" => runtime.block_on(inserts::run(&args.dir)),
             "manifest" => runtime.block_on(manifest::run(&args.dir)),
             "ageing" => runtime.block_on(ageing::run(&args.dir, args.rows)),
+            "history" => runtime.block_on(history::run(&args.dir, args.rows)),
             "prune_memory" => runtime.block_on(ageing::prune_memory(&args.dir)),
-            other => panic!("--only {other}: stream, copy, inserts, manifest, ageing"),
+            other => panic!("--only {other}: stream, copy, inserts, manifest, ageing, history"),
         }
     }
 }

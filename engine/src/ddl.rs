@@ -248,12 +248,8 @@ impl Engine {
         not_system(&core.stream(stream)?.def.database)?;
         let one = core.change_lock(stream);
         let _one = one.lock().await;
-        // Rows of the tail are known by their partition once they are in parts. A full disk keeps nobody from dropping what is in parts.
-        if let Err(e) = flush::flush(core, stream).await
-            && e.kind() != ErrorKind::Full
-        {
-            return Err(e);
-        }
+        // Rows of the tail are known by their partition once they are in parts.
+        flush::flush(core, stream).await?;
         let layout = core.layout_lock(stream);
         let _layout = layout.lock().await;
         let view = self.read().stream(stream).ok_or_else(|| core.is_gone(stream))?;

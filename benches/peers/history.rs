@@ -25,7 +25,9 @@ pub async fn run(dir: &Path, rows: usize) {
     let config = Config::new(fresh(dir, "ebb-history")).with_background(false).with_clock(Clock::simulated(NOW));
     let db = Database::open(config).await.unwrap();
     // The same rows: with every snapshot kept, with none kept but the head, and the older half by itself.
-    for (name, records, settings) in [("kept", RECORDS, ""), ("plain", RECORDS, ", history_max_snapshot_age_ms = 1"), ("half", RECORDS / 2, "")] {
+    for (name, records, settings) in
+        [("kept", RECORDS, ""), ("plain", RECORDS, ", history_max_snapshot_age_ms = 1"), ("half", RECORDS / 2, "")]
+    {
         let keys = format!("{} SETTINGS event_time_column = 'ts'{settings}", stream::KEYS);
         db.execute(&format!("CREATE STREAM {name} ({}) {keys}", stream::COLUMNS)).await.unwrap();
         for batch in rows::read(&file).take(records) {

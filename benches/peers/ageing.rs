@@ -15,7 +15,7 @@ use parquet::{
         serialized_reader::SerializedPageReader,
     },
 };
-use std::{fs::File, path::Path, process::Command, sync::Arc};
+use std::{fs::File, io::Write, path::Path, process::Command, sync::Arc};
 
 const SHARES: [usize; 3] = [1, 25, 50];
 const PARTITIONS: usize = 365;
@@ -66,7 +66,9 @@ async fn prune(dir: &Path, rows: usize, work: &str, only: &str) {
 async fn recompress(dir: &Path, rows: usize, level: u8) {
     let db = merged(dir, rows).await;
     let part = stream::text(&db, "select path from system.parts where stream = 'cpu' and active").await;
-    say_seconds(&format!("codec_zstd_{level}"), Some(codec_alone(Path::new(&part), level)), None, None);
+    say_seconds(&format!("codec_zstd_{level}"), Some(codec_alone(Path::new(&part), level, None)), None, None);
+    let written = codec_alone(Path::new(&part), level, Some(&fresh(dir, "codec")));
+    say_seconds(&format!("codec_written_zstd_{level}"), Some(written), None, None);
     db.execute(&format!("ALTER STREAM cpu MODIFY TTL ts + INTERVAL 1 DAY RECOMPRESS CODEC(ZSTD({level}))")).await.unwrap();
     let watch = Stopwatch::start();
     db.execute("OPTIMIZE STREAM cpu FINAL").await.unwrap();
@@ -82,25 +84,43 @@ async fn recompress(dir: &Path, rows: usize, level: u8) {
     db.close().await.unwrap();
 }
 
-/// Pages of the part decompressed and compressed again by the codec, on two threads, and nothing else.
-fn codec_alone(part: &Path, level: u8) -> f64 {
+/// Pages of the part decompressed and compressed again by the codec, on two threads, and nothing else; or written to files of `to`, which
+/// are synced as they grow.
+fn codec_alone(part: &Path, level: u8, to: Option<&Path>) -> f64 {
+    const SYNC_EVERY_BYTES: usize = 8 << 20;
     let reader = SerializedFileReader::new(File::open(part).unwrap()).unwrap();
     let metadata = reader.metadata();
     let chunks: Vec<_> = metadata.row_groups().iter().flat_map(|g| g.columns().iter().map(move |c| (c, g.num_rows() as usize))).collect();
     let queue = parking_lot::Mutex::new(chunks.into_iter());
     let watch = Stopwatch::start();
     std::thread::scope(|threads| {
-        for _ in 0..2 {
-            threads.spawn(|| {
+        for n in 0..2 {
+            let queue = &queue;
+            let mut sink = to.map(|dir| {
+                std::fs::create_dir_all(dir).unwrap();
+                File::create(dir.join(n.to_string())).unwrap()
+            });
+            threads.spawn(move || {
                 // Of its own: a file has one place at a time.
                 let file = Arc::new(File::open(part).unwrap());
+                let mut unsynced = 0;
                 let mut zstd = zstd::bulk::Compressor::new(i32::from(level)).unwrap();
                 loop {
                     let Some((column, rows)) = queue.lock().next() else { break };
                     let mut pages = SerializedPageReader::new(file.clone(), column, rows, None).unwrap();
                     while let Some(page) = pages.get_next_page().unwrap() {
-                        std::hint::black_box(zstd.compress(page.buffer()).unwrap());
+                        let page = std::hint::black_box(zstd.compress(page.buffer()).unwrap());
+                        let Some(sink) = &mut sink else { continue };
+                        sink.write_all(&page).unwrap();
+                        unsynced += page.len();
+                        if unsynced >= SYNC_EVERY_BYTES {
+                            unsynced = 0;
+                            sink.sync_data().unwrap();
+                        }
                     }
+                }
+                if let Some(sink) = sink {
+                    sink.sync_data().unwrap();
                 }
             });
         }

@@ -392,12 +392,12 @@ fn side_by_side<J: Send, A: Send>(threads: usize, jobs: Vec<J>, work: impl Fn(J)
             }
         }
     };
+    // This thread is one of them: each one that ends leaves the allocator pages that nobody else can use at once.
     let results = std::thread::scope(|scope| {
-        let handles: Vec<_> = (0..threads).map(|_| scope.spawn(one)).collect();
-        handles
-            .into_iter()
-            .map(|h| h.join().unwrap_or_else(|_| Err(Error::internal("a thread of an encoder panicked"))))
-            .collect::<Vec<_>>()
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(one)).collect();
+        let mine = one();
+        let panicked = |_| Err(Error::internal("a thread of an encoder panicked"));
+        others.into_iter().map(|h| h.join().unwrap_or_else(panicked)).chain([mine]).collect::<Vec<_>>()
     });
     Ok(results.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
 }

@@ -107,7 +107,7 @@ impl PartReader {
         };
         let (k, s) = (key.clone(), source.clone());
         let load = move || {
-            let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
+            let options = opening();
             guarded(&k, || ArrowReaderMetadata::load(&s, options)).map_err(|e| s.blame(&k, e))
         };
         let metadata = tokio::task::spawn_blocking(load).await.map_err(|e| Error::internal(e.to_string()))??;
@@ -117,7 +117,7 @@ impl PartReader {
     /// A file that is in memory.
     pub(super) fn of_bytes(name: &str, bytes: Bytes) -> Result<Self> {
         let (key, source) = (Path::from(name), Source::Bytes(bytes));
-        let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
+        let options = opening();
         let metadata = guarded(&key, || ArrowReaderMetadata::load(&source, options))?;
         Ok(Self { key, source, metadata })
     }
@@ -209,6 +209,11 @@ impl PartReader {
         }
         RowSelection::from(selectors)
     }
+}
+
+/// All that a footer says of its pages: a row group that is taken over tells it again.
+fn opening() -> ArrowReaderOptions {
+    ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional).with_encoding_stats_as_mask(false)
 }
 
 /// Stretches of rows `start..start + rows`: whether to skip them, and how many.
@@ -312,16 +317,29 @@ impl ChunkReader for Source {
         let end = start.checked_add(length as u64).filter(|end| *end <= self.len());
         let end = end.ok_or_else(|| ParquetError::EOF(format!("bytes {start}+{length} of {}", self.len())))?;
         match self {
-            // Positioned reads: threads share the file without sharing an offset.
             Self::File(file, _) => {
-                let mut buffer = vec![0; length];
-                file.read_exact_at(&mut buffer, start).map_err(|e| ParquetError::External(Box::new(e)))?;
+                let mut buffer = Vec::with_capacity(length);
+                read_at(file, start, length, &mut buffer).map_err(|e| ParquetError::External(Box::new(e)))?;
                 Ok(buffer.into())
             }
             Self::Remote(r) => r.get(start, length),
             Self::Bytes(b) => Ok(b.slice(start as usize..end as usize)),
         }
     }
+}
+
+/// Positioned reads: threads share the file without sharing an offset. The buffer is not cleared before.
+fn read_at(file: &File, start: u64, length: usize, buffer: &mut Vec<u8>) -> std::io::Result<()> {
+    while buffer.len() < length {
+        let at = start + buffer.len() as u64;
+        match rustix::io::pread(file, rustix::buffer::spare_capacity(buffer), at) {
+            Ok(0) => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    buffer.truncate(length);
+    Ok(())
 }
 
 /// A sequential read from a position on.

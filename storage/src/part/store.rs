@@ -19,7 +19,7 @@ const PIECE_BYTES: usize = 8 << 20;
 /// The write that makes a piece full may make it larger than that.
 const PIECE_SLACK_BYTES: usize = 64 << 10;
 /// Pieces waiting for the store before encoding waits too.
-pub(super) const PIECES_QUEUED_MAX: usize = 2;
+pub(super) const PIECES_QUEUED_MAX: usize = 1;
 /// Bytes read at a time to verify a local file.
 pub(super) const VERIFY_BYTES: usize = 1 << 20;
 

@@ -24,6 +24,9 @@ use parquet::{
 
 pub use super::codebook::Codebook;
 
+/// Headers and levels of a chunk's pages, about.
+const PAGES_SLACK_BYTES: usize = 16 << 10;
+
 /// What a chunk is written with.
 pub struct Options {
     pub column: ColumnDescPtr,
@@ -60,7 +63,9 @@ pub fn encode(options: &Options, arrays: &[ArrayRef], book: &mut Codebook) -> Re
     let mut text_bytes = lengths.as_ref().map(|_| 0);
     let width = hybrid::width_of(u32::try_from(entries.saturating_sub(1)).unwrap_or(u32::MAX));
 
-    let mut sink = TrackedWrite::new(Vec::new());
+    // Grown step by step it would leave a block of each size behind.
+    let bytes_at_most = dictionary.len() + coded.rows * usize::from(width) / 8 + PAGES_SLACK_BYTES;
+    let mut sink = TrackedWrite::new(Vec::with_capacity(bytes_at_most));
     let mut pages = SerializedPageWriter::new(&mut sink);
     let first = Page::DictionaryPage {
         buf: compressor.compress(&dictionary)?,

@@ -257,6 +257,7 @@ async fn a_row_group_taken_over_is_the_same_rows_bounds_and_bloom_filter() {
     let (rows, before, after) = (make(0, 1000), make(5000, 3), make(6000, 2));
     let (store, key, _) = write(&def, Codec::Lz4, vec![rows.clone()], 500).await;
     let source = PartReader::open(&store, &key).await.unwrap();
+    let source_of_copy = source.clone();
     for lead in [true, false] {
         let (source, before, after, key) = (source.clone(), before.clone(), after.clone(), Path::from(format!("copy{lead}")));
         let (b, a) = (before.clone(), after.clone());
@@ -280,6 +281,8 @@ async fn a_row_group_taken_over_is_the_same_rows_bounds_and_bloom_filter() {
         assert_eq!((&v.min, &v.max), (&Some(Bound::Int(501)), &Some(Bound::Int(6001))));
         let group = usize::from(lead);
         assert!(copy.bloom_filter(group, 0).unwrap().unwrap().check("a host with a long name 3"));
+        let pages = |r: &PartReader, g: usize| r.metadata().row_group(g).column(0).page_encoding_stats().cloned();
+        assert!(pages(&copy, group).is_some_and(|p| !p.is_empty()) && pages(&copy, group) == pages(&source_of_copy, 1));
         verify(&store, &key, encoded.bytes, encoded.checksum).await.unwrap();
     }
 }

@@ -142,6 +142,9 @@ async fn any_codec_becomes_any_other_and_what_is_known_of_the_values_stays() {
                 let name = |c: parquet::basic::Compression| format!("{c:?}").split('(').next().map(str::to_owned);
                 assert_eq!(name(n.compression()), name(want.parquet()), "{codec}");
                 assert_eq!(o.statistics(), n.statistics());
+                // By this a rewrite knows that it need not look values up.
+                assert!(n.page_encoding_stats().is_some_and(|s| !s.is_empty()), "leaf {leaf}");
+                assert_eq!(o.page_encoding_stats(), n.page_encoding_stats());
                 assert_eq!(o.encodings().collect::<Vec<_>>(), n.encodings().collect::<Vec<_>>());
                 let places = |m: &parquet::file::metadata::ParquetMetaData| {
                     m.offset_index().unwrap()[g][leaf].page_locations().iter().map(|l| l.first_row_index).collect::<Vec<_>>()

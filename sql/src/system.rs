@@ -1,7 +1,7 @@
 //! The database `system`: what Ebb knows of itself, as tables. One file for each table.
 //!
 //! Rows are made when a query reads them, from the query's own cut where the cut has them. A new table is a file and a line of
-//! `TABLES`; it must never write, wait or open a part. The two logs are streams: see `logs`.
+//! `TABLES`; it must never write or open a part, and none but that of the disks waits. The two logs are streams: see `logs`.
 
 mod columns;
 mod disks;
@@ -26,20 +26,25 @@ pub const DATABASE: &str = "system";
 /// A table: its name, its columns, its rows in a cut.
 struct Entry {
     name: &'static str,
+    /// Its rows say whether disks are there: they are looked at before, each for seconds at the most.
+    looks_at_disks: bool,
     schema: fn() -> SchemaRef,
     rows: fn(&Shared, &Cut) -> Result<RecordBatch>,
 }
 
 macro_rules! entry {
     ($table:ident) => {
-        Entry { name: stringify!($table), schema: $table::schema, rows: $table::rows }
+        entry!($table, false)
+    };
+    ($table:ident, $looks:expr) => {
+        Entry { name: stringify!($table), looks_at_disks: $looks, schema: $table::schema, rows: $table::rows }
     };
 }
 
 /// In the order of the alphabet; the two logs are streams.
 static TABLES: [Entry; 9] = [
     entry!(columns),
-    entry!(disks),
+    entry!(disks, true),
     entry!(merges),
     entry!(parts),
     entry!(queries),

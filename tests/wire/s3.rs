@@ -80,7 +80,7 @@ fn kind(endpoint: &str) -> DiskKind {
     }
 }
 
-/// What is between Ebb and the server: open, or nobody answers.
+/// What is between Ebb and the server: open, or nobody is there, or somebody who accepts and never answers.
 struct Gate {
     address: SocketAddr,
     to: SocketAddr,
@@ -117,6 +117,19 @@ impl Gate {
             open.abort();
             let _ = open.await;
         }
+    }
+
+    /// Connections are accepted and never served.
+    async fn mute(&self) {
+        self.close().await;
+        let listener = TcpListener::bind(self.address).await.unwrap();
+        let accept = async move {
+            let mut kept = Vec::new();
+            while let Ok((connection, _)) = listener.accept().await {
+                kept.push(connection);
+            }
+        };
+        *self.open.lock() = Some(tokio::spawn(accept));
     }
 
     async fn open(&self) {
@@ -238,6 +251,57 @@ async fn a_disk_in_a_bucket() {
     assert_eq!(leaks(&server.data()), Vec::<String>::new());
     let manifest = std::fs::metadata(server.data().join("meta")).unwrap().permissions();
     assert_eq!(manifest.mode() & 0o077, 0, "only its owner reads the manifest");
+}
+
+/// proves F14: who accepts connections and never answers is away, for whoever reads, writes or asks; and is used again when it answers.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bucket_that_accepts_and_never_answers() {
+    let Some(python) = environment("s3", "s3-requirements.txt", "moto.server, werkzeug.serving") else { return };
+    let moto = Moto::start(&python);
+    moto.make_bucket().await;
+    let gate = Gate::before(moto.address).await;
+    let server = Running::start().await;
+    let client = server.client().await;
+    let run = async |sql: &str| client.batch_execute(sql).await.unwrap_or_else(|e| panic!("{sql}: {}", message(&e)));
+    let create = |name: &str| {
+        let at = gate.address;
+        format!(
+            "CREATE DISK {name} disk(type = 's3', endpoint = 'http://{at}/{BUCKET}/{name}', access_key_id = 'id', secret_access_key = '{SECRET}')"
+        )
+    };
+    run(&create("far")).await;
+    run("CREATE STORAGE POLICY p AS $$volumes: {hot: {disk: default}, cold: {disk: far}}$$").await;
+    run("CREATE STREAM s (t datetime, v int64) PARTITION BY tuple() ORDER BY t TTL t + INTERVAL 1 DAY TO VOLUME 'cold' \
+         SETTINGS storage_policy = 'p', merge_with_ttl_timeout = 0")
+    .await;
+    run("INSERT INTO s VALUES ('2025-01-01 00:00:00', 7)").await;
+    run("SYSTEM FLUSH").await;
+    assert_eq!(rows(&client, "SELECT disk_name FROM system.parts WHERE stream = 's' AND active").await.unwrap(), ["far"]);
+
+    gate.mute().await;
+    // Nobody has used it since, and its state is not what it was then.
+    let away = rows(&client, "SELECT available, error FROM system.disks WHERE name = 'far'").await.unwrap();
+    assert!(away[0].starts_with("f|disk 'far'") && away[0].contains("no answer within"), "{away:?}");
+    let refused = client.batch_execute(&create("mute")).await.unwrap_err();
+    assert!(message(&refused).contains("disk 'mute'") && message(&refused).contains("no answer within"), "{}", message(&refused));
+
+    gate.close().await;
+    gate.open().await;
+    assert_eq!(rows(&client, "SELECT available FROM system.disks WHERE name = 'far'").await.unwrap(), ["t"]);
+    assert_eq!(rows(&client, "SELECT v FROM s").await.unwrap(), ["7"]);
+    // A part that nobody has opened yet.
+    run("INSERT INTO s VALUES ('2025-01-01 00:00:01', 1)").await;
+    run("SYSTEM FLUSH").await;
+    gate.mute().await;
+    let gone = client.simple_query("SELECT v FROM s").await.unwrap_err();
+    assert_eq!(gone.as_db_error().map(|e| e.code().code().to_owned()).as_deref(), Some("58030"));
+    assert!(message(&gone).contains("disk 'far'") && message(&gone).contains("no answer within"), "{}", message(&gone));
+    run("INSERT INTO s VALUES ('2025-01-02 00:00:00', 8)").await;
+    run("SYSTEM FLUSH").await;
+    gate.close().await;
+    gate.open().await;
+    assert_eq!(rows(&client, "SELECT available FROM system.disks WHERE name = 'far'").await.unwrap(), ["t"]);
+    assert_eq!(rows(&client, "SELECT sum(v) FROM s").await.unwrap(), ["16"]);
 }
 
 /// What Ebb relies on: of two creations one wins, and an upload in pieces is what was sent.

@@ -3,7 +3,10 @@
 //! Guards: the marker is written before the commit that makes the disk, so that every disk of the manifest has one; a place belongs to
 //! one disk only; no disk goes while a policy names it, a part lies on it or somebody writes to it (I1).
 
-use super::disk::{Disk, DiskInfo};
+use super::{
+    disk::{Disk, DiskInfo},
+    link::within_check,
+};
 use crate::{Engine, core::Core, job::vacuum, nearest::did_you_mean};
 use ebb_storage::{
     Error, ErrorKind, Result,
@@ -96,16 +99,16 @@ impl Engine {
         let disks = &self.core.disks;
         let store = disks.connect.connect(def, true)?;
         if let Some(known) = known {
-            match device::check(def, &store, &disks.database).await {
+            match within_check(def, device::check(def, &store, &disks.database)).await {
                 Ok(()) => {}
                 Err(e) => match parts_on(&self.core, manifest, known.id).into_iter().next() {
                     Some(found) => return Err(e.context(format_args!("{found}, and it must be found at the new place"))),
-                    None => device::mark(def, &store, &disks.database, |_| false).await?,
+                    None => within_check(def, device::mark(def, &store, &disks.database, |_| false)).await?,
                 },
             }
         } else {
             let is_gone = |id: DiskId| id != DiskId::DEFAULT && !manifest.disks.contains_key(&id);
-            device::mark(def, &store, &disks.database, is_gone).await?;
+            within_check(def, device::mark(def, &store, &disks.database, is_gone)).await?;
         }
         // Over a link of its own: what is wrong with a remote disk shows here.
         let link = Disk::attach(def.clone(), disks.connect.clone(), disks.opening.clone());

@@ -14,8 +14,8 @@ use object_store::ObjectStore;
 use parking_lot::Mutex;
 use std::{fmt, sync::Arc, time::Duration};
 
-/// How long a disk may take to show its marker.
-const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a disk may take to show its marker: three small requests, one of them tried again.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 /// A disk that was away is not asked again before.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 /// Before a write to a remote disk its last look may be so old; a local one is looked at each time.
@@ -51,6 +51,15 @@ struct State {
     swept: bool,
     leases: usize,
     closing: bool,
+}
+
+/// A look's answer.
+///
+/// # Errors
+/// `Unavailable` after [`CHECK_TIMEOUT`]: whoever accepts a request and says nothing is away.
+pub(super) async fn within_check<T>(def: &DiskDef, look: impl Future<Output = Result<T>>) -> Result<T> {
+    let silent = || Err(Error::unavailable(format!("{}: no answer within {} s", def.place(), CHECK_TIMEOUT.as_secs())));
+    within(CHECK_TIMEOUT, look).await.unwrap_or_else(silent)
 }
 
 impl Link {
@@ -93,8 +102,7 @@ impl Link {
                 return state.away.clone().map_or_else(|| Ok(raw.clone()), Err);
             }
         }
-        let silent = || Err(Error::unavailable(format!("{}: no answer within {} s", self.def.place(), CHECK_TIMEOUT.as_secs())));
-        let found = within(CHECK_TIMEOUT, self.look()).await.unwrap_or_else(silent);
+        let found = within_check(&self.def, self.look()).await;
         let mut state = self.state.lock();
         state.looks += 1;
         state.looked_at = Some(Stopwatch::start());

@@ -37,6 +37,9 @@ impl TableProvider for SystemTable {
     }
 
     async fn scan(&self, _: &dyn Session, projection: Option<&Vec<usize>>, _: &[Expr], _: Option<usize>) -> Result<Arc<dyn ExecutionPlan>> {
+        if self.entry.looks_at_disks {
+            self.shared.engine.check_disks().await;
+        }
         let batch = (self.entry.rows)(&self.shared, &self.cut).map_err(|e| DataFusionError::External(Box::new(e)))?;
         let plan = MemorySourceConfig::try_new_exec(&[vec![batch]], self.schema(), projection.cloned())?;
         Ok(plan)

@@ -156,3 +156,34 @@ async fn parts_of_the_tail_say_what_rules_will_do_too() {
     assert_eq!(rows(&db, "EXPLAIN LIFECYCLE FOR STREAM s").await.len(), 1);
     db.close().await.unwrap();
 }
+
+/// Whoever asks is told how disks are, not how they were when somebody last used them.
+#[tokio::test]
+async fn a_disk_that_goes_away_is_seen_by_who_looks() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, cold) = (tempfile::tempdir_in(dir.path()).unwrap(), dir.path().join("cold"));
+    let db = open(&data).await;
+    db.execute(&format!("CREATE DISK cold disk(type = 'local', path = '{}')", cold.display())).await.unwrap();
+    let sql = "SELECT available, error LIKE 'disk ''cold''%' FROM system.disks WHERE name = 'cold'";
+    assert_eq!(rows(&db, sql).await, ["true|NULL"]);
+    std::fs::rename(&cold, dir.path().join("elsewhere")).unwrap();
+    assert_eq!(rows(&db, sql).await, ["false|true"]);
+    std::fs::rename(dir.path().join("elsewhere"), &cold).unwrap();
+    assert_eq!(rows(&db, sql).await, ["true|NULL"]);
+    db.close().await.unwrap();
+}
+
+/// On a clock that runs, now has passed when it is looked at.
+#[tokio::test]
+async fn now_is_no_moment_that_has_passed() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(Config::new(dir.path()).with_background(false)).await.unwrap();
+    db.execute("CREATE STREAM s (t datetime, v int64) ORDER BY t").await.unwrap();
+    db.execute("INSERT INTO s VALUES ('2020-01-01', 1)").await.unwrap();
+    for at in ["", " AT TIMESTAMP now()"] {
+        let lines = rows(&db, &format!("PREVIEW ALTER STREAM s MODIFY TTL t + INTERVAL 1 DAY{at}")).await;
+        assert_eq!(lines.len(), 1, "{at}: {lines:?}");
+        db.execute(&format!("EXPLAIN LIFECYCLE FOR STREAM s{at}")).await.unwrap();
+    }
+    db.close().await.unwrap();
+}

@@ -12,8 +12,8 @@ use ebb_storage::{
     Error, Result, Timestamp,
     disk::{Reservation, StoragePolicy, Volume},
     ids::DiskId,
-    manifest::Manifest,
-    part::meta::RuleFacts,
+    manifest::{Manifest, StreamState},
+    part::{PartMeta, meta::RuleFacts},
     rules::Action,
     stream_def::StreamDef,
 };
@@ -21,6 +21,10 @@ use std::{
     collections::{BTreeMap, VecDeque},
     sync::{Arc, atomic::Ordering},
 };
+
+/// So many of a stream's newest parts tell how small its rows become, where they are of so many rows that their footers do not count.
+const TELLING_PARTS: usize = 8;
+const TELLING_ROWS: u64 = 1024;
 
 /// A place for a new part, and room that nobody else takes until it is written.
 pub struct Room {
@@ -125,8 +129,10 @@ impl Places {
         Self { tiers, wishes: VecDeque::new(), bytes: bytes.saturating_add(BESIDE_ROWS_BYTES), turn, refused: None }
     }
 
-    /// For rows that are written for the first time, of which these facts are known: where they are due already, there first.
+    /// For rows of so many bytes that are written for the first time, of which these facts are known: where they are due already, there
+    /// first.
     pub fn of_new(core: &Core, def: &StreamDef, bytes: u64, facts: &[RuleFacts], rows: u64) -> Self {
+        let bytes = core.live.read().manifest.stream(def.id).map_or(bytes, |s| stored_bytes(s, rows, bytes));
         let mut places = Self::new(core, def, bytes);
         places.wishes = due_places(&places.tiers, def, facts, (rows, core.now()), places.bytes, places.turn).into();
         places
@@ -169,6 +175,15 @@ impl Places {
         self.wishes.retain(|d| *d != disk);
         self.refused.get_or_insert(e);
     }
+}
+
+/// What rows that take so many bytes in memory come to in a part: as many for each row as in that of the stream's newest parts in which
+/// a row takes most, and a quarter more; never more than in memory. Without parts that tell, as in memory.
+pub fn stored_bytes(stream: &StreamState, rows: u64, in_memory: u64) -> u64 {
+    let newest = stream.parts.iter().rev().map(|(_, m)| m).take(TELLING_PARTS).filter(|m| m.rows >= TELLING_ROWS);
+    let of_rows = |m: &Arc<PartMeta>| u128::from(m.placement.bytes) * u128::from(rows) / u128::from(m.rows.max(1));
+    let Some(expected) = newest.map(of_rows).max() else { return in_memory };
+    u64::try_from(expected + expected / 4).unwrap_or(in_memory).min(in_memory)
 }
 
 /// # Errors

@@ -291,6 +291,29 @@ async fn a_disk_with_too_little_room_is_relieved() {
     assert!(why.len() == 1 && why[0].contains("disk 'h'"), "{why:?}");
 }
 
+/// proves T32: of all streams' parts the fewest leave that make room enough.
+#[tokio::test]
+async fn a_disk_is_relieved_once_for_all_streams() {
+    let (_machine, e) = ready().await;
+    let small = e.create_stream(tiered("a", vec![]), false).await.unwrap();
+    let large = e.create_stream(tiered("b", vec![]), false).await.unwrap();
+    for v in 0..4 {
+        insert(&e, small, v, v * 40).await;
+    }
+    let many: Vec<_> =
+        (0..40_000i64).map(|v| ("a", day(0) + v * 7919, v.wrapping_mul(v).wrapping_mul(6_364_136_223_846_793_005))).collect();
+    e.insert(large, vec![rows(&many)], v1()).await.unwrap();
+    e.flush(Some(large)).await.unwrap();
+    let bytes = |s| e.manifest().stream(s).unwrap().parts.values().map(|p| p.placement.bytes).collect::<Vec<_>>();
+    let used: u64 = bytes(small).iter().chain(&bytes(large)).sum();
+    assert!(bytes(large)[0] > bytes(small).iter().sum::<u64>(), "{:?}", (bytes(small), bytes(large)));
+    // Short of more than three of the small parts.
+    let short = bytes(small)[..3].iter().sum::<u64>() + 1;
+    e.create_disk(local("h", (used - short) * 10 / 9), Existing::Replace).await.unwrap();
+    e.settle(None).await.unwrap();
+    assert_eq!((placed(&e, small), placed(&e, large)), (vec![at("h", "LZ4"); 4], vec![at("w", "LZ4")]));
+}
+
 #[tokio::test]
 async fn merges_are_stopped_on_a_volume() {
     let (_machine, e) = ready().await;

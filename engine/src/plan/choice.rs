@@ -42,10 +42,32 @@ pub fn moves_due<'r>(parts: &[&PartView], rules: &'r [RuleView], now: Timestamp)
     moves
 }
 
-/// The MOVE rule in force for one part, without making a list: of those whose place there is.
-pub fn move_in_force<'r>(part: &PartView, rules: &'r [RuleView], tiers: &TierView, now: Timestamp) -> Option<(Change, &'r Destination)> {
-    let due = part.changes.iter().filter(|c| is_due(c.at, now)).filter_map(|c| Some((*c, destination(rules, *c)?)));
-    due.filter(|(_, to)| tiers.volume_at(to).is_some()).max_by_key(|(c, _)| (c.at, c.rule))
+/// Where each rule that moves parts sends them, by its place in the list: names are looked up once for all parts.
+#[derive(Debug, Default)]
+pub struct Spots(Vec<Option<Spot>>);
+
+/// A place that there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spot {
+    Disk(DiskId),
+    Volume(usize),
+}
+
+impl Spots {
+    pub fn of(rules: &[RuleView], tiers: &TierView) -> Self {
+        let spot = |rule: &RuleView| match &rule.kind {
+            RuleKind::Move(to) => tiers.spot(to),
+            _ => None,
+        };
+        Self(rules.iter().map(spot).collect())
+    }
+
+    /// The MOVE rule in force for one part, without making a list: of those whose place there is.
+    pub fn in_force(&self, part: &PartView, now: Timestamp) -> Option<(Change, Spot)> {
+        let due = part.changes.iter().filter(|c| is_due(c.at, now));
+        let placed = due.filter_map(|c| Some((*c, (*self.0.get(c.rule as usize)?)?)));
+        placed.max_by_key(|(c, _)| (c.at, c.rule))
+    }
 }
 
 fn destination(rules: &[RuleView], change: Change) -> Option<&Destination> {
@@ -77,10 +99,10 @@ pub fn walk(moves: &[(Change, &Destination)], tiers: &TierView, disk: DiskId, by
     let mut in_force: Option<u32> = None;
     let mut found = Vec::with_capacity(moves.len());
     for (change, to) in moves {
-        let what = if let Some(by) = settled {
-            Found::Superseded { by }
-        } else if tiers.volume_at(to).is_none() {
+        let what = if tiers.volume_at(to).is_none() {
             Found::Inert
+        } else if let Some(by) = settled {
+            Found::Superseded { by }
         } else if tiers.is_there(to, disk) {
             settled = Some(change.rule);
             Found::There

@@ -3,7 +3,7 @@
 //! One function of the facts, called by the planner and by EXPLAIN LIFECYCLE: they cannot disagree.
 
 use super::{
-    choice::{self, Found},
+    choice::{self, Found, Spot, Spots},
     due::is_due,
     grace,
     tiers::{BESIDE_ROWS_BYTES, NoRoom, VolumeView},
@@ -17,7 +17,7 @@ use ebb_storage::{
     Timestamp,
     ids::{DiskId, PartId},
 };
-use std::cell::OnceCell;
+use std::{cell::OnceCell, sync::Arc};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
@@ -52,6 +52,8 @@ pub struct Scene<'a> {
     pub stream: &'a StreamView,
     pub partition: &'a PartitionView,
     pub now: Timestamp,
+    /// Where the stream's rules send parts.
+    spots: Arc<Spots>,
     /// Parts that wait for a move and could be merged with another such; sorted.
     partners: OnceCell<Vec<PartId>>,
 }
@@ -70,7 +72,12 @@ pub fn decide(part: &PartView, partition: &PartitionView, stream: &StreamView, n
 
 impl<'a> Scene<'a> {
     pub fn new(stream: &'a StreamView, partition: &'a PartitionView, now: Timestamp) -> Self {
-        Self { stream, partition, now, partners: OnceCell::new() }
+        Self::with(stream, partition, now, Arc::new(Spots::of(&stream.rules, &stream.tiers)))
+    }
+
+    /// One of many of the same stream.
+    pub fn with(stream: &'a StreamView, partition: &'a PartitionView, now: Timestamp, spots: Arc<Spots>) -> Self {
+        Self { stream, partition, now, spots, partners: OnceCell::new() }
     }
 
     pub fn due(&self, at: Timestamp) -> bool {
@@ -255,10 +262,7 @@ impl<'a> Scene<'a> {
     /// What the MOVE rules do to the part: the decision on the one that applies, and where it sends it if it may. `None` where none is
     /// due, or the part is where it belongs.
     pub fn going(&self, part: &PartView) -> Option<(Decision, Option<Going>)> {
-        let (_, to) = choice::move_in_force(part, &self.stream.rules, &self.stream.tiers, self.now)?;
-        if self.stream.tiers.is_there(to, part.disk) {
-            return None;
-        }
+        self.misplaced(part)?;
         let walked = self.walk(part);
         let applies = walked.iter().find(|(_, f)| matches!(f, Found::There | Found::Goes(_)));
         let applies = applies.or_else(|| walked.iter().find(|(_, f)| matches!(f, Found::NoRoom(_))));
@@ -272,6 +276,16 @@ impl<'a> Scene<'a> {
             Found::Goes(disk) => Some((self.moving(part, *change, found), Some(Going { change: *change, disk: *disk }))),
             _ => Some((self.moving(part, *change, found), None)),
         }
+    }
+
+    /// The MOVE rule in force for the part, and where it sends it; `None` where it is there.
+    pub fn misplaced(&self, part: &PartView) -> Option<(Change, Spot)> {
+        self.spots.in_force(part, self.now).filter(|(_, spot)| !self.stream.tiers.is_in(*spot, part.disk))
+    }
+
+    /// Whether the MOVE rule in force keeps the part where it is.
+    pub fn is_kept(&self, part: &PartView) -> bool {
+        self.spots.in_force(part, self.now).is_some_and(|(_, spot)| self.stream.tiers.is_in(spot, part.disk))
     }
 
     fn walk(&self, part: &PartView) -> Vec<(Change, Found)> {
@@ -339,10 +353,7 @@ impl<'a> Scene<'a> {
         if part.changes.is_empty() || self.stream.stops.moves || !self.may_merge(part) {
             return None;
         }
-        let (_, to) = choice::move_in_force(part, &self.stream.rules, &self.stream.tiers, self.now)?;
-        if self.stream.tiers.is_there(to, part.disk) {
-            return None;
-        }
+        self.misplaced(part)?;
         self.walk(part).into_iter().find_map(|(c, f)| match f {
             Found::Goes(disk) => Some((c, disk)),
             _ => None,
@@ -354,10 +365,7 @@ impl<'a> Scene<'a> {
         if part.busy || self.stream.stops.moves || self.away(part).is_some() {
             return None;
         }
-        let (_, to) = choice::move_in_force(part, &self.stream.rules, &self.stream.tiers, self.now)?;
-        if self.stream.tiers.is_there(to, part.disk) {
-            return None;
-        }
+        self.misplaced(part)?;
         self.walk(part).into_iter().find_map(|(change, f)| match f {
             Found::Goes(disk) => Some(Going { change, disk }),
             _ => None,
@@ -386,6 +394,8 @@ impl<'a> Scene<'a> {
                 _ if part.codec == *codec => Decision::new(Action::None, State::NotDue, change.at, Timestamp::MAX),
                 _ => self.recompress(part, change.at),
             },
+            // It never will do anything here, due or not.
+            Some(RuleKind::Move(to)) if self.stream.tiers.volume_at(to).is_none() => self.moving(part, *change, &Found::Inert),
             Some(RuleKind::Move(_)) if !self.due(change.at) => Decision::new(Action::Move, State::NotDue, change.at, change.at),
             Some(RuleKind::Move(_)) => {
                 let found = self.walk(part).into_iter().find(|(c, _)| c.rule as usize == rule);

@@ -4,7 +4,7 @@
 //! none waits where nothing could merge it.
 
 use super::{
-    choice, compact,
+    compact,
     decide::Scene,
     view::{Change, PartView},
 };
@@ -56,8 +56,8 @@ pub fn due_since(part: &PartView, change: Change) -> Timestamp {
 /// What the part that these become carries on: the earliest such moment among those that are due and not where they belong.
 pub fn carried(scene: &Scene<'_>, parts: &[&PartView]) -> Option<Timestamp> {
     let since = |part: &&PartView| {
-        let (change, to) = choice::move_in_force(part, &scene.stream.rules, &scene.stream.tiers, scene.now)?;
-        (!scene.stream.tiers.is_there(to, part.disk)).then(|| due_since(part, change))
+        let (change, _) = scene.misplaced(part)?;
+        Some(due_since(part, change))
     };
     parts.iter().filter_map(since).min()
 }

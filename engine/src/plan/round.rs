@@ -3,18 +3,18 @@
 //! Priority: whole parts out (they cost nothing), due rows out, facts measured, parts moved and recompressed, parts merged. What is due
 //! together is done in one rewrite: a prune or merge also gives its rows the codec and the place that they are due for.
 
-use super::choice;
+use super::choice::{self, Spots};
 pub use super::work::{MoveWhy, Plan, Target};
 use super::{
     compact,
     decide::{Action, Going, Scene, State, waits_until},
     due::WakeUp,
-    pressure::{Candidate, smallest_set},
+    pressure::{Candidate, Pressed, Relief},
     target::{self, Ledger},
     view::{PartView, PartitionView, StreamView},
 };
 use ebb_storage::{Timestamp, ids::PartId};
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 /// Parts that one commit drops at the most.
 pub const DROP_BATCH: usize = 10_000;
@@ -31,8 +31,24 @@ pub struct Planned {
 
 /// All that is to be done at `now`, whatever places are free.
 pub fn plan(stream: &StreamView, now: Timestamp) -> Planned {
+    make(stream, now, |round, partitions| round.relieve(partitions))
+}
+
+/// What could leave disks on which too little is free, beside what leaves them anyway.
+pub fn pressed(stream: &StreamView, now: Timestamp) -> Vec<Pressed> {
+    let mut found = Vec::new();
+    make(stream, now, |round, partitions| {
+        found = round.pressed(partitions);
+        Vec::new()
+    });
+    found
+}
+
+fn make(stream: &StreamView, now: Timestamp, relieve: impl FnOnce(&mut Round<'_>, &[Wanted<'_>]) -> Vec<Plan>) -> Planned {
     let mut wake = WakeUp::after(now);
-    let mut partitions: Vec<Wanted<'_>> = stream.partitions.iter().map(|p| Wanted::of(Scene::new(stream, p, now), &mut wake)).collect();
+    let spots = Arc::new(Spots::of(&stream.rules, &stream.tiers));
+    let scene = |p| Scene::with(stream, p, now, spots.clone());
+    let mut partitions: Vec<Wanted<'_>> = stream.partitions.iter().map(|p| Wanted::of(scene(p), &mut wake)).collect();
     // Room is given out in an order that does not depend on the view's.
     partitions.sort_by(|a, b| a.scene.partition.value.cmp(&b.scene.partition.value));
     let mut releases: Vec<PartId> =
@@ -47,7 +63,8 @@ pub fn plan(stream: &StreamView, now: Timestamp) -> Planned {
     let expiries: Vec<Plan> = partitions.iter().filter_map(|w| round.expiry(w)).collect();
     let merges: Vec<Plan> = partitions.iter().flat_map(|w| round.merges(w)).collect();
     let prunes: Vec<Plan> = partitions.iter().filter_map(|w| round.prune(w)).collect();
-    let moves = round.moves(&partitions);
+    let mut moves = round.moves(&partitions);
+    moves.extend(relieve(&mut round, &partitions));
     let recompressions: Vec<Plan> = partitions.iter().filter_map(|w| round.recompression(w)).collect();
     let mut plans: Vec<Plan> = drops.chunks(DROP_BATCH).map(|c| Plan::Drop { stream: stream.id, parts: c.to_vec(), cutoff: now }).collect();
     plans.extend(releases.chunks(DROP_BATCH).map(|c| Plan::Release { stream: stream.id, parts: c.to_vec() }));
@@ -266,7 +283,7 @@ impl Round<'_> {
         (!parts.is_empty()).then_some(Plan::Prune { stream: self.stream.id, partition, parts, targets, cutoff })
     }
 
-    /// Moves by rules, those due first first, then by lack of room.
+    /// Moves by rules, those due first first.
     fn moves(&mut self, partitions: &[Wanted<'_>]) -> Vec<Plan> {
         let mut wanted: Vec<_> =
             partitions.iter().flat_map(|w| w.moves.iter().map(move |(p, g)| (g.change.at, *p, *g, &w.scene))).collect();
@@ -283,35 +300,47 @@ impl Round<'_> {
             self.taken.insert(part.id);
             plans.push(Plan::Move { stream: self.stream.id, part: part.id, target, why: MoveWhy::Rule });
         }
-        plans.extend(self.relieve(partitions));
         plans
     }
 
-    /// Moves off disks of which too little is free.
-    fn relieve(&mut self, partitions: &[Wanted<'_>]) -> Vec<Plan> {
-        let (stream, mut plans) = (self.stream, Vec::new());
-        let Some((_, hotter)) = stream.tiers.volumes.split_last() else { return plans };
+    /// Disks of which too little is free, and what could leave them.
+    fn pressed(&self, partitions: &[Wanted<'_>]) -> Vec<Pressed> {
+        let (stream, mut all) = (self.stream, Vec::new());
+        let Some((_, hotter)) = stream.tiers.volumes.split_last() else { return all };
         for disk in hotter.iter().flat_map(|v| &v.disks) {
             let Some(short) = stream.tiers.short_of(disk.id) else { continue };
-            self.waits_for_room = true;
-            if stream.stops.moves || disk.unavailable.is_some() {
-                continue;
-            }
-            let on_it = || {
-                partitions
-                    .iter()
-                    .flat_map(|w| w.scene.partition.parts.iter().map(move |p| (p, &w.scene)))
-                    .filter(|(p, _)| p.disk == disk.id)
-            };
-            let leaving: u64 = on_it().filter(|(p, _)| self.taken.contains(&p.id)).map(|(p, _)| p.bytes).sum();
-            let may = |(p, scene): &(&PartView, &Scene<'_>)| !self.taken.contains(&p.id) && may_leave(p, scene);
-            let candidates = on_it().filter(may).map(|(p, s)| Candidate::of(p, due_next(p, s))).collect();
-            for chosen in smallest_set(candidates, short.saturating_sub(leaving)) {
-                let Some((part, scene)) = on_it().find(|(p, _)| p.id == chosen.id) else { continue };
-                if let Some(target) = target::of_pressure(scene, part, &mut self.ledger) {
-                    self.taken.insert(part.id);
-                    plans.push(Plan::Move { stream: stream.id, part: part.id, target, why: MoveWhy::Pressure });
+            let mut pressed = Pressed { disk: disk.id, short, leaving: 0, candidates: Vec::new() };
+            let may = !stream.stops.moves && disk.unavailable.is_none();
+            for (part, scene) in partitions.iter().flat_map(|w| w.scene.partition.parts.iter().map(move |p| (p, &w.scene))) {
+                if part.disk != disk.id {
+                } else if self.taken.contains(&part.id) {
+                    pressed.leaving = pressed.leaving.saturating_add(part.bytes);
+                } else if may && may_leave(part, scene) {
+                    pressed.candidates.push(Candidate::of(part, due_next(part, scene)));
                 }
+            }
+            all.push(pressed);
+        }
+        all
+    }
+
+    /// Moves off disks of which too little is free: what was decided over all streams, or by this one alone.
+    fn relieve(&mut self, partitions: &[Wanted<'_>]) -> Vec<Plan> {
+        let (stream, mut plans) = (self.stream, Vec::new());
+        let pressed = self.pressed(partitions);
+        if pressed.is_empty() {
+            return plans;
+        }
+        self.waits_for_room = true;
+        let here: HashSet<PartId> = pressed.iter().flat_map(|p| p.candidates.iter().map(|c| c.id)).collect();
+        let relief = stream.relief.clone().unwrap_or_else(|| Arc::new(Relief::of(pressed)));
+        let parts = partitions.iter().flat_map(|w| w.scene.partition.parts.iter().map(move |p| (p, &w.scene)));
+        let mut leaving: Vec<_> = parts.filter(|(p, _)| here.contains(&p.id) && relief.takes(p.id)).collect();
+        leaving.sort_by_key(|(p, _)| (std::cmp::Reverse(p.bytes), p.id));
+        for (part, scene) in leaving {
+            if let Some(target) = target::of_pressure(scene, part, &mut self.ledger) {
+                self.taken.insert(part.id);
+                plans.push(Plan::Move { stream: stream.id, part: part.id, target, why: MoveWhy::Pressure });
             }
         }
         plans
@@ -341,9 +370,7 @@ impl Round<'_> {
 
 /// Whether a part may be taken off its disk for lack of room: nobody has it, and no due rule keeps it there.
 fn may_leave(part: &PartView, scene: &Scene<'_>) -> bool {
-    let kept = choice::move_in_force(part, &scene.stream.rules, &scene.stream.tiers, scene.now)
-        .is_some_and(|(_, to)| scene.stream.tiers.is_there(to, part.disk));
-    !part.busy && !kept && part.backing_off(scene.now).is_none()
+    !part.busy && !scene.is_kept(part) && part.backing_off(scene.now).is_none()
 }
 
 /// When a rule would move the part, or remove it.

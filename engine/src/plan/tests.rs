@@ -5,7 +5,7 @@ use super::{
     compact::FANOUT,
     due::is_due,
     optimize::optimize,
-    round::{is_settled, plan},
+    round::{is_settled, plan, pressed},
     view::*,
     *,
 };
@@ -39,6 +39,7 @@ fn stream(partitions: Vec<PartitionView>) -> StreamView {
         stops: Stops::default(),
         tiers: Arc::new(TierView::of_one(DiskView::unlimited(DiskId::DEFAULT, "default"))),
         pools: Pools::default(),
+        relief: None,
         partitions,
     }
 }

@@ -3,6 +3,7 @@
 //! A volume's index says how cold it is. Guards: `TO VOLUME` obeys the volume's load balancing and maximum part size, `TO DISK` takes
 //! that disk, and nothing goes to a disk that is away or has no room.
 
+use super::choice::Spot;
 use ebb_storage::{
     Error,
     disk::volume::LoadBalancing,
@@ -231,6 +232,22 @@ impl TierView {
         }
     }
 
+    /// The place that a rule names; `None` where the policy has none such.
+    pub fn spot(&self, to: &Destination) -> Option<Spot> {
+        match to.kind {
+            DestinationKind::Disk => self.disk_named(&to.name).map(|d| Spot::Disk(d.id)),
+            DestinationKind::Volume => self.volume_named(&to.name).map(Spot::Volume),
+        }
+    }
+
+    /// Whether a part on `disk` is in the place.
+    pub fn is_in(&self, spot: Spot, disk: DiskId) -> bool {
+        match spot {
+            Spot::Disk(id) => id == disk,
+            Spot::Volume(v) => self.volumes.get(v).is_some_and(|v| v.disk(disk).is_some()),
+        }
+    }
+
     /// How cold the place is that a rule names; `None` where the policy has none such.
     pub fn volume_at(&self, to: &Destination) -> Option<usize> {
         match to.kind {
@@ -241,10 +258,7 @@ impl TierView {
 
     /// Whether a part on `disk` is where `to` sends it.
     pub fn is_there(&self, to: &Destination, disk: DiskId) -> bool {
-        match to.kind {
-            DestinationKind::Disk => self.disk_named(&to.name).is_some_and(|d| d.id == disk),
-            DestinationKind::Volume => self.volume_named(&to.name).is_some_and(|v| self.volumes[v].disk(disk).is_some()),
-        }
+        self.spot(to).is_some_and(|spot| self.is_in(spot, disk))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The facts that decisions are made from. A view is built from the manifest and kept up by its commits; it owns no IO.
 
-use super::tiers::TierView;
+use super::{pressure::Relief, tiers::TierView};
 use crate::settings::StreamSettings;
 use ebb_storage::{
     Timestamp,
@@ -24,6 +24,8 @@ pub struct StreamView {
     /// The storage policy, with the room there is now.
     pub tiers: Arc<TierView>,
     pub pools: Pools,
+    /// What leaves disks for lack of room, decided over all streams; `None` where this one decides alone.
+    pub relief: Option<Arc<Relief>>,
     pub partitions: Vec<PartitionView>,
 }
 

@@ -9,8 +9,8 @@ use crate::{
     history,
     ingest::flush,
     job, logs,
-    plan::{self, Plan, Planned},
-    schedule::views::stream_view,
+    plan::{self, Plan, Planned, StreamView},
+    schedule::views::{relief, stream_view},
     stream::CompiledRule,
     upgrade::upgrade,
 };
@@ -99,6 +99,7 @@ async fn round(core: &Arc<Core>, seen: &mut Seen) -> Result<Option<Timestamp>> {
     seen.waiting.retain(|id| states.iter().any(|s| s.def.id == *id));
     seen.streams.retain(|id, _| states.iter().any(|s| s.def.id == *id));
     let (mut plans, mut promised) = (Vec::new(), Vec::new());
+    let relief = relief(core, now)?;
     for state in states {
         let version = *core.jobs.changes().borrow();
         if let Some((then, at_version, wakes)) = seen.streams.get(&state.def.id)
@@ -110,7 +111,7 @@ async fn round(core: &Arc<Core>, seen: &mut Seen) -> Result<Option<Timestamp>> {
             wakes.iter().for_each(|w| sooner(*w));
             continue;
         }
-        let mut view = stream_view(core, &state)?;
+        let mut view = StreamView { relief: relief.clone(), ..stream_view(core, &state)? };
         promised.iter().for_each(|(disk, coming, leaving)| Arc::make_mut(&mut view.tiers).reckon(*disk, *coming, *leaving));
         let Planned { plans: new, wake_at: next, waits_for_room } = plan::plan(&view, now);
         next.iter().for_each(|at| sooner(*at));

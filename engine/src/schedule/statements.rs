@@ -73,12 +73,14 @@ impl Engine {
             let now = core.now();
             let states: Vec<Arc<StreamState>> = core.live.read().manifest.streams().cloned().collect();
             let (mut any, mut waits_for_room) = (false, false);
+            let relief = views::relief(core, now)?;
             for state in states.into_iter().filter(|s| stream.is_none_or(|id| s.def.id == id)) {
                 if history::run_due(core, state.def.id).await?.0 {
                     any = true;
                     continue;
                 }
-                let planned = plan::plan(&views::stream_view(core, &state)?, now);
+                let view = plan::StreamView { relief: relief.clone(), ..views::stream_view(core, &state)? };
+                let planned = plan::plan(&view, now);
                 waits_for_room |= planned.waits_for_room;
                 for plan in planned.plans {
                     any = true;
@@ -238,7 +240,7 @@ impl Engine {
     /// Moves a simulated clock; the new time.
     ///
     /// # Errors
-    /// `Invalid` on the system's clock, for a negative interval, or past the last time.
+    /// `Invalid` on the system's clock, for a negative interval, or past the last time that is printed with four digits of the year.
     pub fn advance_clock(&self, by: Interval) -> Result<Timestamp> {
         let Clock::Simulated(clock) = self.clock() else {
             return Err(Error::invalid("the clock can only be moved where the server runs on a simulated one (--simulated-clock)"));
@@ -246,7 +248,11 @@ impl Engine {
         if by.is_negative() {
             return Err(Error::invalid(format!("the clock moves forward only, not by {by}")));
         }
-        let at = by.after(clock.now()).ok_or_else(|| Error::invalid(format!("the clock cannot be moved by {by}: no such time")))?;
+        let printed = |at: &Timestamp| *at <= Timestamp::LAST_PRINTED;
+        let at = by
+            .after(clock.now())
+            .filter(printed)
+            .ok_or_else(|| Error::invalid(format!("the clock cannot be moved by {by}: it ends at {}", Timestamp::LAST_PRINTED)))?;
         Ok(clock.advance_to(at))
     }
 }

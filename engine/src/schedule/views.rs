@@ -5,7 +5,8 @@ use crate::{
     history,
     ingest::tail::Tail,
     observe::Explained,
-    plan::{self, MoveWhy, PartView, PartitionView, Pin, PinnedBy, Plan, RuleView, Scene, Stops, StreamView, TierView},
+    place,
+    plan::{self, MoveWhy, PartView, PartitionView, Pin, PinnedBy, Plan, Relief, RuleView, Scene, Stops, StreamView, TierView},
     schedule::Stop,
     write::stamped,
 };
@@ -51,6 +52,7 @@ pub fn stream_view(core: &Core, state: &StreamState) -> Result<StreamView> {
         stops: stops_of(core, state.def.id),
         tiers: tiers_of(core, state),
         pools: core.jobs.counts().pools(&core.server()),
+        relief: None,
         partitions,
     })
 }
@@ -115,6 +117,23 @@ impl Standing {
     }
 }
 
+/// What leaves disks on which too little is free, over all streams; `None` where there is enough of all.
+pub fn relief(core: &Core, now: Timestamp) -> Result<Option<Arc<Relief>>> {
+    let manifest = core.live.read().manifest.clone();
+    let mut pressed = Vec::new();
+    for state in manifest.streams() {
+        let moves = manifest.policy_of(&state.def).is_ok_and(|p| place::move_factor(&p) > 0.0);
+        if !moves {
+            continue;
+        }
+        let tiers = tiers_of(core, state);
+        if tiers.volumes.iter().flat_map(|v| &v.disks).any(|d| tiers.short_of(d.id).is_some()) {
+            pressed.extend(plan::round::pressed(&stream_view(core, state)?, now));
+        }
+    }
+    Ok((!pressed.is_empty()).then(|| Arc::new(Relief::of(pressed))))
+}
+
 /// The stream's policy with the room that running moves leave.
 pub fn tiers_of(core: &Core, state: &StreamState) -> Arc<TierView> {
     let manifest = core.live.read().manifest.clone();
@@ -139,6 +158,7 @@ pub fn explain(core: &Core, stream: StreamId, at: Timestamp) -> Result<Vec<Expla
     let staged = add_staged(&mut view, &live.tail(stream), &Standing::of(core, &state));
     let text = |t: String| (!t.is_empty()).then_some(t);
     let mut lines = Vec::new();
+    view.relief = relief(core, at)?;
     let planned = plan::plan(&view, at).plans;
     let leaving = planned.iter().filter(|p| matches!(p, Plan::Move { why: MoveWhy::Pressure, .. })).flat_map(|p| p.parts());
     let leaving: HashSet<PartId> = leaving.copied().collect();

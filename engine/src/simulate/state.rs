@@ -78,6 +78,7 @@ impl<'a> State<'a> {
             stops: Stops::default(),
             tiers: Arc::new(world.tiers.clone()),
             pools: Pools::default(),
+            relief: None,
             partitions: Vec::new(),
         };
         Self {

@@ -139,6 +139,11 @@ fn a_part_goes_back_only_by_a_rule_that_says_so() {
     assert_eq!(done(&tiered(vec![], vec![on_cold(&[])]), 10), [], "the rule was removed");
     let inert = tiered(vec![volume("nowhere")], vec![aged(1, &[5])]);
     assert_eq!((done(&inert, 10), states(&inert, 0, 10)), (vec![], vec![State::RuleInert]));
+    // It is that whatever other rules do, before it is due and after.
+    let beside = tiered(vec![volume("nowhere"), volume("warm"), volume("nowhere")], vec![aged(1, &[5, 6, 20])]);
+    assert_eq!(states(&beside, 0, 4), [State::RuleInert, State::NotDue, State::RuleInert]);
+    assert_eq!(states(&beside, 0, 10), [State::RuleInert, State::DueQueued, State::RuleInert]);
+    assert_eq!(states(&beside, 0, 20), [State::RuleInert, State::DueQueued, State::RuleInert]);
     // What stands in for a full destination is colder than where the part is.
     let mut view = tiered(vec![volume("hot"), volume("warm")], vec![on_cold(&[1, 5])]);
     disk(&mut view, WARM).free = 0;
@@ -185,6 +190,39 @@ fn parts_due_for_a_volume_without_merges_wait_for_a_partner() {
     let mut view = lone();
     disk(&mut view, HOT).free = 1 << 30;
     assert_eq!(done(&view, 1001), moved);
+}
+
+/// proves T32: what leaves a disk that is short is the smallest set of all streams' parts, once.
+#[test]
+fn pressure_is_decided_over_all_streams() {
+    let of = |stream: u64, sizes: &[(u32, u64)]| {
+        let parts = sizes.iter().map(|(n, bytes)| PartView { bytes: *bytes, ..aged(*n, &[]) });
+        let mut view = StreamView { id: StreamId(stream), ..tiered(vec![], parts.collect()) };
+        view.stops.merges = true;
+        // Of 1 TiB a tenth is to be free.
+        disk(&mut view, HOT).free = ((1u64 << 40) / 10) - 90;
+        view
+    };
+    let gone = |views: &[StreamView]| {
+        let relief = Arc::new(Relief::of(views.iter().flat_map(|v| pressed(v, at(1))).collect()));
+        let with = |v: &StreamView| done(&StreamView { relief: Some(relief.clone()), ..v.clone() }, 1);
+        views.iter().flat_map(with).flat_map(|(_, parts, _)| parts).collect::<Vec<_>>()
+    };
+    let small: Vec<(u32, u64)> = (1..=10).map(|n| (n, 10)).collect();
+    let views = [of(1, &small), of(2, &[(20, 100), (21, 400)])];
+    assert_eq!(done(&views[0], 1).len(), 9, "alone it takes its own");
+    assert_eq!(gone(&views), [id(20)]);
+    assert_eq!(gone(&[views[1].clone(), views[0].clone()]), [id(20)], "in any order");
+    assert_eq!(gone(&[of(1, &small), of(2, &[(20, 85)])]), [id(1), id(20)]);
+    // What other work takes off the disk counts, whoever does it.
+    let mut moved = of(3, &[(30, 95)]);
+    moved.rules = vec![rule(9, volume("warm"))];
+    moved.partitions[0].parts[0].changes = vec![Change { rule: 0, first: at(0), at: at(0) }].into();
+    assert_eq!(gone(&[of(1, &small), moved]), [id(30)]);
+    // A policy that wants less free is content sooner: the rest is taken from those that want more.
+    let mut content = of(2, &[(20, 60)]);
+    Arc::make_mut(&mut content.tiers).move_factor = 0.1 - 50.0 / (1u64 << 40) as f64;
+    assert_eq!(gone(&[of(1, &[(1, 50), (2, 50)]), content]), [id(1), id(2)]);
 }
 
 #[test]

@@ -23,6 +23,7 @@ pub mod words;
 pub mod work;
 
 pub use decide::{Action, Decision, Scene, State, decide};
+pub use pressure::Relief;
 pub use round::{Planned, plan};
 pub use tiers::{DiskView, NoRoom, TierView, VolumeView};
 pub use view::{Change, Failure, PartView, PartitionView, Pin, PinnedBy, Pools, RuleView, Stops, StreamView};

@@ -41,6 +41,11 @@ impl Timestamp {
 }
 
 /// ISO 8601 in UTC, with as many fraction digits as are needed (0, 3 or 6).
+impl Timestamp {
+    /// The last one whose year has four digits, so that what is printed can be read again.
+    pub const LAST_PRINTED: Self = Self(253_402_300_799_999_999);
+}
+
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(t) = chrono::DateTime::from_timestamp_micros(self.0) else {

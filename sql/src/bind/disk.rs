@@ -5,7 +5,7 @@ use crate::{
     statement::{CreateDisk, DiskOption, Literal},
 };
 use ebb_engine::NewDisk;
-use ebb_storage::disk::{DiskKind, Secret, s3::Endpoint};
+use ebb_storage::disk::{DiskKind, Secret, s3::Endpoint, secret::HIDDEN};
 
 const LOCAL: [&str; 4] = ["type", "path", "capacity_bytes", "max_usage_pct"];
 const S3: [&str; 8] =
@@ -50,7 +50,12 @@ fn s3(options: &Options) -> Result<DiskKind> {
     let endpoint = options.text("endpoint")?.ok_or_else(|| Error::invalid("an s3 disk needs endpoint = 'https://host/bucket'"))?;
     Endpoint::parse(&endpoint).map_err(|e| options.at("endpoint", e.into()))?;
     let access_key_id = options.text("access_key_id")?;
-    let secret_access_key = options.text("secret_access_key")?.map(Secret::new);
+    let secret_access_key = options.text("secret_access_key")?;
+    if secret_access_key.as_deref() == Some(HIDDEN) {
+        let message = format!("secret_access_key = '{HIDDEN}' is what SHOW CREATE prints instead of the key: write the key itself");
+        return Err(options.at("secret_access_key", Error::invalid(message)));
+    }
+    let secret_access_key = secret_access_key.map(Secret::new);
     let use_environment_credentials = options.flag("use_environment_credentials")?.unwrap_or(false);
     match (use_environment_credentials, &access_key_id, &secret_access_key) {
         (true, None, None) | (false, Some(_), Some(_)) => {}

@@ -165,13 +165,25 @@ fn group_by(keys: &[Expression], set: &[(Name, Expression)], def: &StreamDef, co
                 value.text
             )));
         }
-        if !can_cast_types(&bound.ty, &of.ty.arrow()) {
-            let message = format!("TTL SET {column} = {}: it is of type {}, the column is {}", value.text, type_name(&bound.ty), of.ty);
+        let (of_value, of_column) = (&bound.ty, &of.ty.arrow());
+        // A text from something else, or the other way round, has to be asked for: who forgot an aggregate gets no row of wrong values.
+        let unlike = is_text(of_value) != is_text(of_column) && *of_value != DataType::Null;
+        if unlike || !can_cast_types(of_value, of_column) {
+            let message = format!(
+                "TTL SET {column} = {}: it is of type {}, the column is {}: write it as a value of that type",
+                value.text,
+                type_name(of_value),
+                of.ty
+            );
             return Err(Error::invalid(message).with_sqlstate(sqlstate::DATATYPE_MISMATCH));
         }
         identity.push_str(&format!("{} = {}\n", of.id, compiler.identity(&bound, def)?));
     }
     Ok(identity)
+}
+
+fn is_text(t: &DataType) -> bool {
+    matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
 /// Where a row lies and what it is ordered by does not change while it lies there.

@@ -101,10 +101,20 @@ pub(super) async fn lifecycle(session: &mut Session, explain: &ExplainLifecycle,
 }
 
 /// The moment that AT TIMESTAMP names; now without it.
+///
+/// # Errors
+/// `Invalid` for one that has passed: what the rules, the parts and the room were then is not kept.
 pub(super) async fn at(session: &mut Session, at: Option<&Expression>, params: &[ScalarValue]) -> Result<Timestamp> {
-    let Some(at) = at else { return Ok(session.shared.engine.now()) };
+    let now = session.shared.engine.now();
+    let Some(at) = at else { return Ok(now) };
     let cut = session.cut().await;
-    moment(&expression::constant(&session.context(&cut, false), &at.ast, params)?)
+    let asked = moment(&expression::constant(&session.context(&cut, false), &at.ast, params)?)?;
+    match asked < now {
+        true => Err(Error::invalid(format!(
+            "AT TIMESTAMP looks forward: {asked} has passed, it is {now}; system.lifecycle_log tells what was done"
+        ))),
+        false => Ok(asked),
+    }
 }
 
 /// A time, or a text that is one.

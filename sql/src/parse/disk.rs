@@ -9,6 +9,8 @@ use crate::statement::{
 };
 use datafusion::sql::sqlparser::tokenizer::Token;
 
+const SECRET: &str = "secret_access_key";
+
 impl Cursor<'_> {
     /// After CREATE [OR REPLACE] DISK.
     pub(super) fn create_disk(&mut self, or_replace: bool) -> Parsed<Verb> {
@@ -26,6 +28,10 @@ impl Cursor<'_> {
                 c.expect_token(&Token::Eq)?;
                 let value = match (c.eat_literal(), c.word(0)) {
                     (Some(literal), _) => literal,
+                    // Quoted secrets are left out of what is told of a statement.
+                    (None, Some(_)) if name.as_str() == SECRET => {
+                        return Err(syntax(format!("{SECRET} must stand in quotes: {SECRET} = '...'"), name.position));
+                    }
                     (None, Some(word)) => {
                         c.advance(1);
                         Literal::Text(word.to_owned())

@@ -87,6 +87,8 @@ pub struct PartView {
     pub unneeded: bool,
     /// Who needs rows of it beside main.
     pub pin: Option<Box<Pin>>,
+    /// A tag reads columns of it that were dropped since: no rewrite may leave them out.
+    pub keeps_columns: bool,
     /// Only parts of one family are merged: 0 what main's head sees wholly, 1 other rows of main, then each branch by itself.
     pub family: u32,
     /// It holds rows that nobody needs any more.
@@ -214,6 +216,7 @@ impl PartView {
             worth_at: Timestamp::MAX,
             removes_at: Timestamp::MAX,
             unneeded: false,
+            keeps_columns: false,
             pin: None,
             family: 0,
             reclaimable: false,

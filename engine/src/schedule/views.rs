@@ -12,11 +12,12 @@ use crate::{
 };
 use ebb_storage::{
     Error, Result, Timestamp,
-    ids::{BranchId, PartId, Sn, StreamId},
+    ids::{BranchId, ColumnId, PartId, SchemaVersion, Sn, StreamId},
     lineage::{Seen, Visibility},
     manifest::{StreamState, edit::Timer},
     part::PartMeta,
-    refs::{Needed, Needs, Reader, RefKind},
+    refs::{Needed, Needs, Reader, Ref, RefKind},
+    stream_def::StreamDef,
 };
 use std::{
     collections::{HashMap, HashSet},
@@ -67,6 +68,20 @@ pub struct Standing {
 struct History {
     main: Seen,
     needs: Needs,
+    /// Of each tag that reads columns which were dropped since: what it sees, and their ids.
+    dropped: Vec<(Seen, Vec<ColumnId>)>,
+    /// The definitions that parts were written under.
+    schemas: Vec<(SchemaVersion, Arc<StreamDef>)>,
+}
+
+/// Of each tag that reads columns which are no longer there: what it sees, and their ids.
+fn dropped_columns(state: &StreamState) -> Vec<(Seen, Vec<ColumnId>)> {
+    let of_tag = |r: &Arc<Ref>| {
+        let read = state.schema(r.schema_version).stored().map(|c| c.id).filter(|id| state.def.columns.iter().all(|c| c.id != *id));
+        let gone: Vec<ColumnId> = read.collect();
+        (!gone.is_empty()).then(|| (state.seen(&r.cut), gone))
+    };
+    state.refs.values().filter(|r| r.kind == RefKind::Tag).filter_map(of_tag).collect()
 }
 
 impl Standing {
@@ -79,8 +94,12 @@ impl Standing {
         let removed = |p: &Arc<PartMeta>| !p.deletions.is_empty() || !p.expired.is_empty() || !of_main(p);
         let plain =
             whole.refs.is_empty() && whole.lineages.size() == 1 && whole.lineages.values().all(|l| l.len() == 1 && l[0].from == Sn(0));
-        let history = (!plain || whole.parts.values().any(removed))
-            .then(|| History { needs: history::needs_of(core, &whole), main: whole.seen(&whole.head()) });
+        let history = (!plain || whole.parts.values().any(removed)).then(|| History {
+            needs: history::needs_of(core, &whole),
+            main: whole.seen(&whole.head()),
+            dropped: dropped_columns(&whole),
+            schemas: whole.schemas.iter().map(|(v, def)| (*v, def.clone())).collect(),
+        });
         Self { history, readers }
     }
 
@@ -92,7 +111,7 @@ impl Standing {
     fn tell(&self, meta: &PartMeta, view: PartView) -> PartView {
         let reader = self.readers.iter().find(|r| meta.max_sn() > r.sn);
         let reader = reader.map(|r| Box::new(Pin { by: PinnedBy::Reader, name: r.name.clone() }));
-        let Some(History { main, needs }) = &self.history else { return PartView { pin: reader, ..view } };
+        let Some(History { main, needs, dropped, schemas }) = &self.history else { return PartView { pin: reader, ..view } };
         let origins = || meta.origins.iter().map(|o| (o.branch, o.sns));
         let seen = main.of_rows(origins());
         let of_main = origins().any(|(b, _)| b == BranchId::MAIN);
@@ -109,7 +128,12 @@ impl Standing {
             let by = if p.kind == RefKind::Tag { PinnedBy::Tag } else { PinnedBy::Branch };
             Some(Box::new(Pin { by, name: p.name.clone() }))
         };
-        let view = PartView { family, reclaimable, unneeded: needs.part_is_dead(meta), pin: reader.or_else(by_ref), ..view };
+        let has = |id: &ColumnId| {
+            let written = schemas.iter().find(|(v, _)| *v == meta.schema_version);
+            written.is_none_or(|(_, def)| def.columns.iter().any(|c| c.id == *id))
+        };
+        let keeps_columns = dropped.iter().any(|(seen, ids)| ids.iter().any(has) && seen.of_rows(origins()) != Visibility::None);
+        let view = PartView { keeps_columns, family, reclaimable, unneeded: needs.part_is_dead(meta), pin: reader.or_else(by_ref), ..view };
         match of_main || seen != Visibility::None {
             true => view,
             false => view.without_rules(),

@@ -2,7 +2,7 @@
 
 use crate::{
     core::Core,
-    history,
+    folded, history,
     ingest::tail::Tail,
     observe::Explained,
     place,
@@ -88,13 +88,19 @@ impl Standing {
     pub fn of(core: &Core, state: &StreamState) -> Self {
         let live = core.live.read();
         let (id, now) = (state.def.id, core.now());
-        let Some(whole) = history::whole(&live, id) else { return Self { history: None, readers: Vec::new() } };
-        let readers = live.manifest.readers.values().filter(|r| r.stream == id && r.protects(&whole, now)).cloned().collect();
         let of_main = |p: &Arc<PartMeta>| p.origins.iter().all(|o| o.branch == BranchId::MAIN);
         let removed = |p: &Arc<PartMeta>| !p.deletions.is_empty() || !p.expired.is_empty() || !of_main(p);
-        let plain =
-            whole.refs.is_empty() && whole.lineages.size() == 1 && whole.lineages.values().all(|l| l.len() == 1 && l[0].from == Sn(0));
-        let history = (!plain || whole.parts.values().any(removed)).then(|| History {
+        // The common case, and the tail may have many records: nobody reads along, and all that was ever written is main's.
+        let layout = live.manifest.stream(id).map(|s| folded::layout(s, &live.tail(id)));
+        let Some(layout) = layout else { return Self { history: None, readers: Vec::new() } };
+        let edited = layout.lineages.size() > 1 || layout.lineages.values().any(|l| l.len() > 1 || l.iter().any(|l| l.from > Sn(0)));
+        let plain = layout.refs.is_empty() && !edited && !layout.parts.values().any(removed);
+        if plain && live.manifest.readers.values().all(|r| r.stream != id) {
+            return Self { history: None, readers: Vec::new() };
+        }
+        let Some(whole) = history::whole(&live, id) else { return Self { history: None, readers: Vec::new() } };
+        let readers = live.manifest.readers.values().filter(|r| r.stream == id && r.protects(&whole, now)).cloned().collect();
+        let history = (!plain).then(|| History {
             needs: history::needs_of(core, &whole),
             main: whole.seen(&whole.head()),
             dropped: dropped_columns(&whole),

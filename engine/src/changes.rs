@@ -82,6 +82,8 @@ impl ReadView {
         };
         between.tail = tail.chunks().iter().filter_map(|c| of_chunk(c)).collect();
         between.parts = parts;
+        // Nothing is hidden from who reads along.
+        between.of_main = false;
         Ok(between)
     }
 }

@@ -74,10 +74,11 @@ fn deletes(rule: &CompiledRule) -> bool {
 }
 
 impl Engine {
-    /// How a reader of `view` hides due rows at `now`; `None` where the stream does not ask for it or has no rule that removes.
+    /// How a reader of `view` hides due rows at `now`; `None` where the stream does not ask for it or has no rule that removes, and for
+    /// what is read through a tag, a branch or a reader.
     pub fn hiding(&self, view: &StreamView, now: Timestamp) -> Result<Option<Hiding>> {
         let compiled = self.core.compiled(&view.def)?;
-        let hides = compiled.settings.hide_expired && compiled.rules.iter().any(deletes);
+        let hides = view.of_main && compiled.settings.hide_expired && compiled.rules.iter().any(deletes);
         Ok(hides.then_some(Hiding { compiled, now }))
     }
 }

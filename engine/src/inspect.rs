@@ -2,7 +2,7 @@
 //!
 //! Judged by the same code that opening uses, over a log folder that ignores changes.
 
-use crate::{live::Live, open};
+use crate::{live::Live, open, sets};
 use ebb_storage::{
     Error, ErrorKind, Result,
     disk::{Disk as AnyDisk, DurableFs, default_disk, open::read_format},
@@ -87,6 +87,11 @@ pub async fn check(dir: &Path) -> Result<Report> {
     };
     let disk: Arc<dyn ObjectStore> = Arc::new(DurableFs::open(dir)?);
     look_at_disk(&mut report, &live, (DiskId::DEFAULT, &disk), &database).await?;
+    for (_, _, path) in sets::named(&database, &live) {
+        if let Err(e) = sets::read(&disk, &path).await {
+            report.damage.push(e.to_string());
+        }
+    }
     for def in manifest.disks.values() {
         let looked = match AnyDisk::open(def.as_ref().clone(), &database).await {
             Ok(disk) => look_at_disk(&mut report, &live, (def.id, &disk.store), &database).await,

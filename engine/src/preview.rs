@@ -168,7 +168,7 @@ fn copy(core: &Core, stream: StreamId, trial: &Trial, at: Timestamp, folder: &Fo
         flushing: Default::default(),
         changing: Default::default(),
         layouts: Default::default(),
-        sets: core.sets.clone(),
+        sets: Arc::new(core.sets.copy()),
         leases: core.leases.clone(),
     }))
 }

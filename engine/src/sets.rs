@@ -5,15 +5,15 @@
 
 use crate::{core::Core, live::Live, write::give_up};
 use ebb_storage::{
-    Error, Result,
-    ids::{DiskId, PartId, StreamId},
+    Error, ErrorKind, Result,
+    ids::{DatabaseId, DiskId, PartId, StreamId},
     part::{
         PartMeta, RowSet, key,
         meta::{BesideName, RowsAt},
         row_set::INLINE_BYTES,
     },
 };
-use object_store::{ObjectStoreExt, PutMode, PutOptions, PutPayload};
+use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, path::Path};
 use parking_lot::RwLock;
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
@@ -48,6 +48,11 @@ impl RowSets {
                 Cow::Owned(known.as_ref().clone())
             }
         })
+    }
+
+    /// For work that is tried and not done: its parts have numbers of their own.
+    pub fn copy(&self) -> Self {
+        Self { beside: RwLock::new(self.beside.read().clone()) }
     }
 
     /// Of parts that are gone.
@@ -87,12 +92,10 @@ pub async fn keep(core: &Core, (stream, part, part_rows): (StreamId, PartId, u64
     let disk = core.disks.disk(DiskId::DEFAULT)?;
     let path = key::beside(&core.disks.database, stream, part, suffix);
     let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
-    let n = bytes.len() as u64;
     if let Err(e) = disk.store.put_opts(&path, PutPayload::from(bytes), options).await {
         give_up(core, crate::core::Abandoned { disk: DiskId::DEFAULT, path, bytes: 0 });
         return Err(e.into());
     }
-    core.disks.placed(DiskId::DEFAULT, n);
     core.sets.put(part, suffix, rows);
     Ok(RowsAt::Beside { suffix, count })
 }
@@ -105,11 +108,8 @@ pub fn abandon(core: &Core, (stream, part): (StreamId, PartId), rows: &RowsAt) {
     }
 }
 
-/// Reads all sets that manifest and log name.
-///
-/// # Errors
-/// `Corrupt`, naming the object that is missing or damaged.
-pub async fn load(core: &Core, live: &Live) -> Result<()> {
+/// Sets that manifest and log name, with where they lie.
+pub fn named(database: &DatabaseId, live: &Live) -> Vec<(PartId, BesideName, Path)> {
     let mut wanted: Vec<(StreamId, PartId, BesideName)> = Vec::new();
     let mut want = |stream, part, rows: &RowsAt| {
         if let RowsAt::Beside { suffix, .. } = rows {
@@ -126,18 +126,26 @@ pub async fn load(core: &Core, live: &Live) -> Result<()> {
             listed.for_each(|t| want(state.def.id, t.part, &t.rows));
         }
     }
-    if wanted.is_empty() {
-        return Ok(());
-    }
-    let store = core.disks.disk(DiskId::DEFAULT)?.store.clone();
-    for (stream, part, name) in wanted {
-        let path = key::beside(&core.disks.database, stream, part, name);
-        let read = async { RowSet::from_bytes(&store.get(&path).await?.bytes().await?) };
-        let rows = read.await.map_err(|e| match e.kind() {
-            ebb_storage::ErrorKind::NotFound => Error::corrupt(format!("{path} is missing: it says which rows are removed: restore it")),
-            _ => e.context(&path),
-        })?;
-        core.sets.put(part, name, rows);
+    wanted.into_iter().map(|(stream, part, name)| (part, name, key::beside(database, stream, part, name))).collect()
+}
+
+/// # Errors
+/// `Corrupt`, naming the object, where it is missing or damaged.
+pub async fn read(store: &Arc<dyn ObjectStore>, path: &Path) -> Result<RowSet> {
+    let read = async { RowSet::from_bytes(&store.get(path).await?.bytes().await?) };
+    read.await.map_err(|e| match e.kind() {
+        ErrorKind::NotFound => Error::corrupt(format!("{path} is missing: it says which rows are removed: restore it")),
+        _ => e.context(path),
+    })
+}
+
+/// Reads all sets that manifest and log name.
+///
+/// # Errors
+/// As [`read`].
+pub async fn load(core: &Core, live: &Live) -> Result<()> {
+    for (part, name, path) in named(&core.disks.database, live) {
+        core.sets.put(part, name, read(&core.disks.disk(DiskId::DEFAULT)?.store, &path).await?);
     }
     Ok(())
 }

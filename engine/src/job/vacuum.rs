@@ -95,7 +95,7 @@ async fn delete_removed(core: &Core, failed: &mut Option<Error>) -> Result<usize
     if gone.is_empty() {
         return Ok(0);
     }
-    let count = gone.len();
+    let (count, removed) = (gone.len(), gone.clone());
     let freed: Vec<_> = gone.iter().filter_map(|key| manifest.graveyard.get(key)).map(|g| g.part.placement.clone()).collect();
     let edits = |m: &ebb_storage::manifest::Manifest, (_, time)| {
         let mut edits = Vec::with_capacity(gone.len() + 1);
@@ -107,7 +107,9 @@ async fn delete_removed(core: &Core, failed: &mut Option<Error>) -> Result<usize
         edits.push(Edit::Vacuumed { parts: gone });
         Ok(edits)
     };
-    core.committer.commit_with(Vec::new(), edits, |m| core.show(m)).await?;
+    let now = core.committer.commit_with(Vec::new(), edits, |m| core.show(m)).await?;
+    let is_listed = |(stream, part, _): &PinKey| now.stream(*stream).is_some_and(|s| s.parts.contains_key(part));
+    removed.iter().filter(|key| !is_listed(key)).for_each(|(_, part, _)| core.sets.forget(*part));
     freed.iter().for_each(|p| core.disks.deleted(p.disk, p.bytes));
     Ok(count)
 }

@@ -1,6 +1,7 @@
 //! From syntax to engine values: names looked up, expressions typed, definitions checked. Nothing here changes anything.
 
 pub mod alter;
+pub mod argument;
 pub mod create_stream;
 pub mod disk;
 pub mod expression;

@@ -2,11 +2,13 @@
 
 mod added;
 pub(crate) mod append;
+pub(crate) mod call;
 pub(crate) mod copy_binary;
 mod copy_decode;
 mod copy_in;
 mod copy_out;
 mod database;
+pub(crate) mod delete;
 mod explain;
 pub(crate) mod ingest;
 mod insert;
@@ -15,6 +17,8 @@ mod place;
 mod prepare;
 mod preview;
 pub(crate) mod query;
+mod reader;
+mod refs;
 mod rows;
 mod show;
 mod stream;
@@ -59,10 +63,11 @@ pub(crate) async fn run(session: &mut Session, prepared: &Prepared, params: Vec<
             Ok(outcome)
         }
         Verb::Insert(insert) => insert::run(session, insert, &params).await,
+        Verb::Delete(delete) => delete::run(session, delete, &statement.source, &params).await,
         Verb::Copy(Copy::From { into, columns, options }) => copy_in::run(session, into, columns.as_deref(), options).await,
         Verb::Copy(copy) => copy_out::run(session, copy, &params).await,
         Verb::CreateStream(create) => stream::create(session, create).await,
-        Verb::AlterStream(alter) => stream::alter(session, alter).await,
+        Verb::AlterStream(alter) => stream::alter(session, alter, &params).await,
         Verb::DropStream(drop) => stream::drop(session, drop).await,
         Verb::TruncateStream(truncate) => stream::truncate(session, truncate).await,
         Verb::RenameStream(rename) => stream::rename(session, rename).await,
@@ -83,6 +88,9 @@ pub(crate) async fn run(session: &mut Session, prepared: &Prepared, params: Vec<
             session.use_database(name.as_str())?;
             Ok(command("USE"))
         }
+        Verb::Call(c) => call::run(session, c, &params).await,
+        Verb::CreateReader(c) => reader::create(session, c, &params).await,
+        Verb::DropReader(d) => reader::drop(session, d).await,
         Verb::Begin(modes) => transaction::begin(session, modes),
         Verb::Commit => transaction::commit(session).await,
         Verb::Rollback => Ok(transaction::rollback(session)),
@@ -124,6 +132,7 @@ pub(crate) async fn result_schema(session: &mut Session, verb: &Verb) -> Result<
         Verb::ExplainLifecycle(_) => Some(explain::lifecycle_schema()),
         Verb::Preview(_) => Some(preview::schema()),
         Verb::Optimize(_) => Some(optimize::schema()),
+        Verb::Call(c) => Some(call::schema(c)?),
         Verb::System(s) => system::schema(s),
         Verb::Execute(e) => session.prepared.get(e.name.as_str()).and_then(|p| p.result.clone()),
         _ => None,
@@ -157,10 +166,7 @@ pub(crate) fn outside_blocks(verb: &Verb) -> Option<&'static str> {
 
 fn not_built(verb: &Verb) -> Error {
     let what = match verb {
-        Verb::Delete(_) => "DELETE FROM",
         Verb::AlterDatabase(_) => "ALTER DATABASE",
-        Verb::Call(_) => "CALL",
-        Verb::CreateReader(_) | Verb::DropReader(_) => "readers",
         Verb::CreateHold(_) | Verb::ReleaseHold(_) => "holds",
         Verb::CreateRollup(_) | Verb::DropRollup(_) => "rollups",
         Verb::Backup(_) | Verb::Restore(_) => "BACKUP and RESTORE",

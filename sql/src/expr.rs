@@ -4,6 +4,7 @@
 //! is that of the plan with column ids in place of names, so that neither a RENAME nor other spacing makes a rule a new one.
 
 mod fixed;
+pub(crate) mod matching;
 
 use crate::{Error, Result, analyze, fold::Folding, functions, memory, nearest, parse, sqlstate, types};
 use arrow::{

@@ -23,6 +23,7 @@ pub mod outcome;
 pub mod parse;
 mod pg_catalog;
 pub mod provider;
+mod relation;
 pub mod session;
 pub mod sqlstate;
 pub mod statement;

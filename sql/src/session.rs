@@ -5,6 +5,7 @@
 
 mod block;
 pub(crate) mod context;
+mod lease;
 mod limit;
 mod prepared;
 mod running;
@@ -43,6 +44,8 @@ pub struct Session {
     /// What PREPARE named.
     pub(crate) prepared: HashMap<String, Prepared>,
     pub(crate) notices: Vec<Notice>,
+    /// Cuts that it keeps readable.
+    leases: lease::Leases,
     /// Schemas beside the databases.
     pub(crate) schemas: BTreeMap<String, Arc<dyn SchemaProvider>>,
 }
@@ -58,6 +61,7 @@ impl Session {
             block: None,
             prepared: HashMap::new(),
             notices: Vec::new(),
+            leases: lease::Leases::default(),
             schemas: BTreeMap::new(),
         }
     }

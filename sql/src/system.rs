@@ -9,8 +9,9 @@ mod logs;
 mod merges;
 mod parts;
 mod queries;
+mod readers;
 mod settings;
-mod sheet;
+pub(crate) mod sheet;
 mod storage_policies;
 mod stream_settings;
 mod streams;
@@ -19,6 +20,7 @@ mod table;
 use crate::{Result, database::Shared, provider::Cut};
 use arrow::{array::RecordBatch, datatypes::SchemaRef};
 use datafusion::catalog::TableProvider;
+use ebb_storage::ids::StreamId;
 use std::sync::Arc;
 
 pub const DATABASE: &str = "system";
@@ -42,12 +44,13 @@ macro_rules! entry {
 }
 
 /// In the order of the alphabet; the two logs are streams.
-static TABLES: [Entry; 9] = [
+static TABLES: [Entry; 10] = [
     entry!(columns),
     entry!(disks, true),
     entry!(merges),
     entry!(parts),
     entry!(queries),
+    entry!(readers),
     entry!(settings),
     entry!(storage_policies),
     entry!(stream_settings),
@@ -63,6 +66,7 @@ pub const NAMES: &[&str] = &[
     "part_log",
     "parts",
     "queries",
+    "readers",
     "settings",
     "storage_policies",
     "stream_settings",
@@ -76,6 +80,15 @@ pub(crate) fn table(name: &str, shared: &Arc<Shared>, cut: &Cut) -> Option<dataf
     }
     let entry = TABLES.iter().find(|t| t.name == name)?;
     Some(Ok(Arc::new(table::SystemTable { entry, shared: shared.clone(), cut: cut.clone() })))
+}
+
+/// The rows of `system.parts` that are of one stream.
+pub(crate) fn parts_of(shared: &Shared, cut: &Cut, stream: StreamId) -> Result<RecordBatch> {
+    parts::of_stream(shared, cut, stream)
+}
+
+pub(crate) fn parts_schema() -> SchemaRef {
+    parts::schema()
 }
 
 #[cfg(test)]

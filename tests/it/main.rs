@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod copying;
+mod history;
 mod importing;
 mod killed;
 mod memory;

@@ -70,7 +70,6 @@ fn word(action: &AlterAction) -> &'static str {
     match action {
         AlterAction::ModifyRetention(_) => "MODIFY RETENTION",
         AlterAction::RemoveRetention => "REMOVE RETENTION",
-        AlterAction::CreateRef(_) | AlterAction::DropRef(_) => "TAG and BRANCH",
         _ => "this",
     }
 }

@@ -26,18 +26,39 @@ pub fn split(name: &StreamName, current: &str) -> Result<(String, String)> {
     Ok((database.to_owned(), stream.to_owned()))
 }
 
+/// `name` without its branch, and the branch: `s.branch_b` means b of s, whatever databases there are.
+pub fn branch_of(name: &StreamName) -> Option<(StreamName, &str)> {
+    let (last, stream) = name.parts.split_last()?;
+    let branch = last.as_str().strip_prefix(BRANCH_PREFIX)?;
+    (!stream.is_empty()).then(|| (StreamName { parts: stream.to_vec() }, branch))
+}
+
+/// The stream that `name` means, and the branch if it names one, which may not exist.
+///
+/// # Errors
+/// `42P01` with the nearest name.
+pub fn find_on<'a, 'n>(manifest: &'a Manifest, name: &'n StreamName, current: &str) -> Result<(&'a Arc<StreamState>, Option<&'n str>)> {
+    match branch_of(name) {
+        Some((stream, branch)) => Ok((find(manifest, &stream, current)?, Some(branch))),
+        None => Ok((find(manifest, name, current)?, None)),
+    }
+}
+
 /// The stream that `name` means.
 ///
 /// # Errors
-/// `42P01` with the nearest name; `0A000` for a branch.
+/// `42P01` with the nearest name; `42809` for a branch.
 pub fn find<'a>(manifest: &'a Manifest, name: &StreamName, current: &str) -> Result<&'a Arc<StreamState>> {
-    let (database, stream) = split(name, current)?;
-    if stream.starts_with(BRANCH_PREFIX) {
-        return Err(Error::unsupported(format!("branches are not built yet: '{name}'")).at(name.position()));
+    if let Some((stream, _)) = branch_of(name) {
+        let message = format!("'{name}' is a branch: this statement is about the whole stream, name {stream}");
+        return Err(Error::invalid(message).with_sqlstate(sqlstate::WRONG_OBJECT_TYPE).at(name.position()));
     }
+    let (database, stream) = split(name, current)?;
     let found = manifest.stream_named(&database, &stream).filter(|s| !s.def.is_internal());
     found.ok_or_else(|| match crate::system::NAMES.contains(&stream.as_str()) && database == crate::system::DATABASE {
-        true => Error::invalid(format!("'{name}' is Ebb's own: it can be read, not changed")).with_sqlstate("42809").at(name.position()),
+        true => Error::invalid(format!("'{name}' is Ebb's own: it can be read, not changed"))
+            .with_sqlstate(sqlstate::WRONG_OBJECT_TYPE)
+            .at(name.position()),
         false => unknown(manifest, &database, &stream, name.position()),
     })
 }

@@ -1,9 +1,12 @@
 //! EXPLAIN of queries, and of what rules will do to a stream's parts.
 
-use super::{query, rows};
+use super::{
+    query::{self, Planned},
+    rows,
+};
 use crate::{
     Error, Outcome, Result, RowTag, Session,
-    bind::{expression, names},
+    bind::{argument, expression, names},
     statement::{Explain, ExplainLifecycle, Expression, InsertRows, Query, Verb},
 };
 use arrow::{
@@ -25,7 +28,10 @@ pub(super) async fn plan(session: &mut Session, explain: &Explain, params: &[Sca
             InsertRows::Query(q) => q,
             _ => return Err(Error::unsupported("EXPLAIN of INSERT ... VALUES: there is nothing to plan")),
         },
-        Verb::Delete(_) => return Err(Error::unsupported("DELETE FROM: not built yet")),
+        Verb::Delete(d) => {
+            let message = format!("EXPLAIN of DELETE: EXPLAIN SELECT * FROM {} with the same WHERE shows how rows are found", d.from);
+            return Err(Error::unsupported(message));
+        }
         _ => return Err(Error::unsupported("EXPLAIN takes a query or an INSERT of one")),
     };
     let lines = lines(session, inner, explain, params).await?;
@@ -33,7 +39,7 @@ pub(super) async fn plan(session: &mut Session, explain: &Explain, params: &[Sca
 }
 
 async fn lines(session: &mut Session, query: &Query, explain: &Explain, params: &[ScalarValue]) -> Result<Vec<Vec<Option<String>>>> {
-    let (plan, state) = query::plan(session, query).await?;
+    let Planned { plan, state, .. } = query::plan(session, query, Some(params)).await?;
     let plan = query::with_params(plan, params)?;
     let frame = DataFrame::new(state.clone(), plan);
     let optimized = state.optimize(frame.logical_plan())?;
@@ -108,20 +114,11 @@ pub(super) async fn at(session: &mut Session, at: Option<&Expression>, params: &
     let now = session.shared.engine.now();
     let Some(at) = at else { return Ok(now) };
     let cut = session.cut().await;
-    let asked = moment(&expression::constant(&session.context(&cut, false), &at.ast, params)?)?;
+    let asked = argument::moment("AT TIMESTAMP", &expression::constant(&session.context(&cut, false), &at.ast, params)?)?;
     match asked < now {
         true => Err(Error::invalid(format!(
             "AT TIMESTAMP looks forward: {asked} has passed, it is {now}; system.lifecycle_log tells what was done"
         ))),
         false => Ok(asked),
-    }
-}
-
-/// A time, or a text that is one.
-fn moment(value: &ScalarValue) -> Result<Timestamp> {
-    let array = super::ingest::fit(&value.to_array()?, &DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())))?;
-    match ScalarValue::try_from_array(&array, 0)? {
-        ScalarValue::TimestampMicrosecond(Some(t), _) => Ok(Timestamp(t)),
-        _ => Err(Error::invalid("AT TIMESTAMP takes a time")),
     }
 }

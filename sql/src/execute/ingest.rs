@@ -29,6 +29,8 @@ const STAGE_BYTES: usize = 64 << 20;
 /// Where rows go and which of its columns they bring.
 pub(crate) struct Target {
     pub def: Arc<StreamDef>,
+    /// `None`: main.
+    pub branch: Option<String>,
     /// In the order in which rows bring them.
     pub columns: Vec<TargetColumn>,
 }
@@ -43,8 +45,14 @@ impl Target {
     /// `names`: the columns that rows bring; all that can be inserted where `None`.
     pub fn find(session: &Session, into: &StreamName, names: Option<&[Name]>) -> Result<Self> {
         let manifest = session.shared.engine.manifest();
-        let def = names::find(&manifest, into, &session.database)?.def.clone();
-        Self::of(def, names.map(|n| n.iter().map(|n| (n.as_str().to_owned(), n.position)).collect()))
+        let (state, branch) = names::find_on(&manifest, into, &session.database)?;
+        let branch = branch.map(str::to_owned);
+        if let Some(branch) = &branch {
+            // One that is not there is told of before rows are.
+            _ = session.cut_without_own().branch(state, branch)?;
+        }
+        let target = Self::of(state.def.clone(), names.map(|n| n.iter().map(|n| (n.as_str().to_owned(), n.position)).collect()))?;
+        Ok(Self { branch, ..target })
     }
 
     pub fn of(def: Arc<StreamDef>, names: Option<Vec<(String, usize)>>) -> Result<Self> {
@@ -75,7 +83,7 @@ impl Target {
             };
             columns.push(TargetColumn { field: row_schema.fields()[place].clone(), place });
         }
-        Ok(Self { def, columns })
+        Ok(Self { def, branch: None, columns })
     }
 }
 
@@ -210,7 +218,7 @@ impl Ingest {
     }
 
     fn options(&self) -> InsertOptions {
-        InsertOptions { schema_version: self.target.def.schema_version, ..InsertOptions::default() }
+        InsertOptions { schema_version: self.target.def.schema_version, branch: self.target.branch.clone(), ..InsertOptions::default() }
     }
 
     /// Takes rows whose columns are the target's, in order.

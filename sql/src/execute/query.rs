@@ -6,11 +6,12 @@ use crate::{
     bind::names,
     functions, pg_catalog,
     provider::naming_damage,
+    relation::{self, Params, Relations},
     sqlstate,
     statement::{Query, StreamName},
 };
 use arrow::{
-    datatypes::{FieldRef, Schema, SchemaRef},
+    datatypes::{DataType, FieldRef, Schema, SchemaRef},
     record_batch::{RecordBatch, RecordBatchOptions},
 };
 use datafusion::{
@@ -34,7 +35,7 @@ pub(super) async fn run(session: &mut Session, query: &Query, params: &[ScalarVa
 }
 
 pub(crate) async fn stream(session: &mut Session, query: &Query, params: &[ScalarValue]) -> Result<(SchemaRef, SendableRecordBatchStream)> {
-    let (plan, mut state) = plan(session, query).await?;
+    let Planned { plan, mut state, .. } = plan(session, query, Some(params)).await?;
     let plan = state.optimize(&with_params(plan, params)?)?;
     crate::memory::small_batches(state.config_mut().options_mut(), &plan)?;
     let context = state.task_ctx();
@@ -74,11 +75,16 @@ pub(crate) fn with_params(plan: LogicalPlan, params: &[ScalarValue]) -> Result<L
     }
 }
 
-pub(crate) async fn plan(session: &mut Session, query: &Query) -> Result<(LogicalPlan, SessionState)> {
-    if let Some(version) = query.versions.first() {
-        let message = format!("reading '{}' as of a version or time is not built yet", version.name);
-        return Err(Error::unsupported(message).at(version.position.0));
-    }
+/// A query that DataFusion has planned.
+pub(crate) struct Planned {
+    pub plan: LogicalPlan,
+    pub state: SessionState,
+    /// Expressions outside of the plan that name parameters, and the types that their places take.
+    pub open: Vec<(ast::Expr, DataType)>,
+}
+
+/// `params`: the statement's, which the cuts that it names are resolved with.
+pub(crate) async fn plan(session: &mut Session, query: &Query, params: Params<'_>) -> Result<Planned> {
     let cut = session.cut().await;
     let text = query.source.text().to_ascii_lowercase();
     let hidden_columns = text.contains(TP_TIME) || text.contains(TP_SN);
@@ -89,11 +95,14 @@ pub(crate) async fn plan(session: &mut Session, query: &Query) -> Result<(Logica
         let _ = session.set_variable(name, value);
     }
     let state = session.context(&cut, hidden_columns);
-    let state = if ask.catalogue { session.with_catalogue(state, &cut)? } else { state };
+    let mut state = if ask.catalogue { session.with_catalogue(state, &cut)? } else { state };
+    let mut relations = Relations::resolve(session, &state, &cut, hidden_columns, &mut query, params)?;
     if hidden_columns {
         let known = |name: &ObjectName| stream_name(name).is_some_and(|n| names::find(cut.view.manifest(), &n, &session.database).is_ok());
-        let _ = query.ast.visit(&mut Wildcards { is_stream: known });
+        let _ = query.ast.visit(&mut Wildcards { is_stream: known, relations: &relations });
     }
+    let open = std::mem::take(&mut relations.open);
+    state.register_relation_planner(relations.planner())?;
     // A second time with more care where a column may be one of a `*` too.
     let mut care = labels::Care::Text;
     loop {
@@ -101,7 +110,7 @@ pub(crate) async fn plan(session: &mut Session, query: &Query) -> Result<(Logica
         labels::label(&mut named.ast, care)?;
         functions::rewrite_query(&mut named.ast);
         match state.statement_to_plan(named.to_datafusion()).await {
-            Ok(plan) => return Ok((plan, state)),
+            Ok(plan) => return Ok(Planned { plan, state, open }),
             Err(e) => {
                 let error = explain(session, &cut, &query, e);
                 if care == labels::Care::Text && labels::is_clash(&error) {
@@ -149,40 +158,41 @@ fn stream_name(name: &ObjectName) -> Option<StreamName> {
 }
 
 /// Keeps hidden columns out of `*` where they can be named.
-struct Wildcards<F> {
+struct Wildcards<'a, F> {
     is_stream: F,
+    relations: &'a Relations,
 }
 
-impl<F: Fn(&ObjectName) -> bool> VisitorMut for Wildcards<F> {
+impl<F: Fn(&ObjectName) -> bool> VisitorMut for Wildcards<'_, F> {
     type Break = ();
 
     fn pre_visit_select(&mut self, select: &mut ast::Select) -> ControlFlow<()> {
-        let mut relations: Vec<(ObjectName, bool)> = Vec::new();
+        let mut relations: Vec<(ObjectName, Hidden)> = Vec::new();
         for table in &select.from {
             for factor in std::iter::once(&table.relation).chain(table.joins.iter().map(|j| &j.relation)) {
                 let Some(relation) = self.relation(factor) else { return ControlFlow::Continue(()) };
                 relations.push(relation);
             }
         }
-        if !relations.iter().any(|(_, stream)| *stream) {
+        if relations.iter().all(|(_, hidden)| hidden.is_empty()) {
             return ControlFlow::Continue(());
         }
         let items = std::mem::take(&mut select.projection);
         for item in items {
             match item {
                 SelectItem::Wildcard(options) if relations.len() == 1 => {
-                    select.projection.push(SelectItem::Wildcard(without_hidden(options)))
+                    select.projection.push(SelectItem::Wildcard(without(options, relations[0].1)))
                 }
                 SelectItem::Wildcard(options) => {
-                    for (name, stream) in &relations {
-                        let options = if *stream { without_hidden(options.clone()) } else { options.clone() };
+                    for (name, hidden) in &relations {
+                        let options = without(options.clone(), hidden);
                         let kind = SelectItemQualifiedWildcardKind::ObjectName(name.clone());
                         select.projection.push(SelectItem::QualifiedWildcard(kind, options));
                     }
                 }
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
-                    let stream = relations.iter().any(|(n, stream)| *stream && n.to_string().eq_ignore_ascii_case(&name.to_string()));
-                    let options = if stream { without_hidden(options) } else { options };
+                    let meant = relations.iter().find(|(n, _)| n.to_string().eq_ignore_ascii_case(&name.to_string()));
+                    let options = without(options, meant.map_or(&[], |(_, hidden)| hidden));
                     select.projection.push(SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options));
                 }
                 other => select.projection.push(other),
@@ -192,34 +202,45 @@ impl<F: Fn(&ObjectName) -> bool> VisitorMut for Wildcards<F> {
     }
 }
 
-impl<F: Fn(&ObjectName) -> bool> Wildcards<F> {
-    /// How a relation is called, and whether it is a stream.
-    fn relation(&self, factor: &TableFactor) -> Option<(ObjectName, bool)> {
+/// Columns that `*` leaves out.
+type Hidden = &'static [&'static str];
+
+impl<F: Fn(&ObjectName) -> bool> Wildcards<'_, F> {
+    /// How a relation is called, and what `*` leaves out of it.
+    fn relation(&self, factor: &TableFactor) -> Option<(ObjectName, Hidden)> {
         let called = |alias: &Option<ast::TableAlias>| alias.as_ref().map(|a| ObjectName::from(vec![a.name.clone()]));
         match factor {
-            TableFactor::Table { name, alias, .. } => {
+            TableFactor::Table { name, alias, version, .. } => {
                 let last = name.0.last().and_then(|p| p.as_ident()).map(|i| ObjectName::from(vec![i.clone()]))?;
-                Some((called(alias).unwrap_or(last), (self.is_stream)(name)))
+                let hidden = match version {
+                    Some(version) => self.relations.hidden(version).unwrap_or_default(),
+                    None if (self.is_stream)(name) => relation::HIDDEN,
+                    None => &[],
+                };
+                Some((called(alias).unwrap_or(last), hidden))
             }
-            TableFactor::Derived { alias, .. } => called(alias).map(|n| (n, false)),
+            TableFactor::Derived { alias, .. } => called(alias).map(|n| (n, &[][..])),
             TableFactor::NestedJoin { .. } => None,
             TableFactor::Function { alias, .. } | TableFactor::TableFunction { alias, .. } | TableFactor::UNNEST { alias, .. } => {
-                called(alias).map(|n| (n, false))
+                called(alias).map(|n| (n, &[][..]))
             }
             _ => None,
         }
     }
 }
 
-fn without_hidden(mut options: WildcardAdditionalOptions) -> WildcardAdditionalOptions {
+fn without(mut options: WildcardAdditionalOptions, hidden: Hidden) -> WildcardAdditionalOptions {
+    if hidden.is_empty() {
+        return options;
+    }
     let mut names = match options.opt_exclude.take() {
         Some(ExcludeSelectItem::Single(name)) => vec![name],
         Some(ExcludeSelectItem::Multiple(names)) => names,
         None => Vec::new(),
     };
-    for hidden in [TP_TIME, TP_SN] {
-        if !names.iter().any(|n| n.to_string() == hidden) {
-            names.push(ObjectName::from(vec![Ident::new(hidden)]));
+    for hidden in hidden {
+        if !names.iter().any(|n| n.to_string() == *hidden) {
+            names.push(ObjectName::from(vec![Ident::new(*hidden)]));
         }
     }
     options.opt_exclude = Some(ExcludeSelectItem::Multiple(names));

@@ -4,7 +4,7 @@ use super::{
     added, command,
     ingest::{Ingest, Target, fit},
     optimize::partition_text,
-    query,
+    query, refs,
 };
 use crate::{
     Error, Notice, Outcome, Result, Session,
@@ -117,15 +117,19 @@ fn columns_of(schema: &SchemaRef) -> Result<Vec<Column>> {
     visible.enumerate().map(column).collect()
 }
 
-pub(super) async fn alter(session: &mut Session, alter: &AlterStream) -> Result<Outcome> {
+pub(super) async fn alter(session: &mut Session, alter: &AlterStream, params: &[ScalarValue]) -> Result<Outcome> {
     let engine = session.shared.engine.clone();
     let Some(def) = found(session, &engine.manifest(), &alter.name, alter.if_exists)? else { return Ok(command("ALTER STREAM")) };
     if let Some(action) = alter.actions.iter().find(|a| is_work(a)) {
         if alter.actions.len() > 1 {
-            let message = "MATERIALIZE TTL, DROP PARTITION and MOVE are work on rows: each stands alone in its ALTER STREAM";
+            let message = "MATERIALIZE TTL, DROP PARTITION, MOVE and those of tags and branches: each stands alone in its ALTER STREAM";
             return Err(Error::invalid(message).with_sqlstate("0A000"));
         }
-        work(session, &def, action).await?;
+        match action {
+            AlterAction::CreateRef(create) => refs::create(session, &def, create, params).await?,
+            AlterAction::DropRef(drop) => refs::drop(session, &def, drop).await?,
+            work => self::work(session, &def, work).await?,
+        }
         return Ok(command("ALTER STREAM"));
     }
     let cut = session.cut().await;
@@ -184,9 +188,10 @@ pub(super) async fn alter(session: &mut Session, alter: &AlterStream) -> Result<
     Ok(command("ALTER STREAM"))
 }
 
-/// Whether an action does something with rows instead of changing what the stream is.
+/// Whether an action does something with rows or refs instead of changing what the stream is.
 fn is_work(action: &AlterAction) -> bool {
-    matches!(action, AlterAction::MaterializeTtl { .. } | AlterAction::DropPartition(_) | AlterAction::Move { .. })
+    use AlterAction::{CreateRef, DropPartition, DropRef, MaterializeTtl, Move};
+    matches!(action, MaterializeTtl { .. } | DropPartition(_) | Move { .. } | CreateRef(_) | DropRef(_))
 }
 
 async fn work(session: &Session, def: &StreamDef, action: &AlterAction) -> Result<()> {

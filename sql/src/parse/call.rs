@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     nearest::did_you_mean,
-    statement::{Call, CallArg, Verb},
+    statement::{Call, CallArg, Name, Verb},
 };
 use datafusion::sql::sqlparser::tokenizer::Token;
 
@@ -49,8 +49,14 @@ impl Cursor<'_> {
 
     fn call_arg(&mut self) -> Parsed<CallArg> {
         let named = matches!(self.peek(), Some(Token::Word(_))) && matches!(self.nth(1), Some(Token::RArrow | Token::Assignment));
-        let name = if named { Some(self.name("an argument")?) } else { None };
-        self.advance(usize::from(named));
+        let mut name = None;
+        if named {
+            // Any word is a name before an arrow: `table => 's'`.
+            let position = self.position();
+            let text = self.word(0).map_or_else(|| self.name("an argument").map(|n| n.text), |w| Ok(w.to_lowercase()))?;
+            self.advance(2);
+            name = Some(Name { text, position });
+        }
         Ok(CallArg { name, value: self.expression("a value")? })
     }
 }

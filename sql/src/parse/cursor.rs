@@ -258,7 +258,12 @@ impl<'a> Cursor<'a> {
 
     /// `[database.]stream[.branch_b]`
     pub(super) fn stream_name(&mut self) -> Parsed<StreamName> {
-        let mut parts = vec![self.name("a stream")?];
+        // The database that is always there needs no quotes.
+        let first = match self.is_word(0, "DEFAULT") && self.nth(1) == Some(&Token::Period) {
+            true => self.place_name("a stream")?,
+            false => self.name("a stream")?,
+        };
+        let mut parts = vec![first];
         while self.eat_token(&Token::Period) {
             if parts.len() == 3 {
                 return Err(self.error("a stream's name has at most three parts: database.stream.branch_name"));

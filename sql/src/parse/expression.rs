@@ -64,9 +64,15 @@ impl<'a> Cursor<'a> {
 
     /// As [`Self::expression`], with subqueries.
     pub(super) fn condition(&mut self, what: &str) -> Parsed<Expression> {
-        let position = self.position();
-        let mut ast = self.ast_within(self.level_len(), what)?;
-        query::check_expr(&mut ast, self.text)?;
+        let (position, len) = (self.position(), self.level_len());
+        if len == 0 || self.at_end() {
+            return self.expected(what);
+        }
+        let tokens = query::with_versions(self.first(len).rest());
+        let grown = tokens.len() - len;
+        let (mut ast, taken) = self.first(len).sqlparser_on(tokens, |p| p.parse_expr())?;
+        self.advance(taken.saturating_sub(grown).min(len));
+        query::check_condition(&mut ast, self.text)?;
         canonical::condition(ast).map_err(|message| syntax(message, position))
     }
 

@@ -151,12 +151,18 @@ impl Cursor<'_> {
         for (word, way_out) in [
             ("USING", "write WHERE c IN (SELECT ...)"),
             ("VERSION", "rows are deleted from what is there now"),
-            ("AS", "name the columns without an alias"),
+            ("TIMESTAMP", "rows are deleted from what is there now"),
+            ("FOR", "rows are deleted from what is there now"),
         ] {
             if self.sees(word) {
                 return self.refuse(format!("{word} is not supported in DELETE"), way_out);
             }
         }
+        let clause = self.sees_one_of(&["WHERE", "RETURNING", "LIMIT", "ORDER", "SETTINGS"]);
+        let alias = match self.eat("AS") || !clause && matches!(self.peek(), Some(Token::Word(_))) {
+            true => Some(self.name("an alias")?),
+            false => None,
+        };
         let condition = if self.eat("WHERE") { Some(self.condition("a condition after WHERE")?) } else { None };
         for (word, way_out) in [
             ("RETURNING", "SELECT the rows first"),
@@ -168,7 +174,7 @@ impl Cursor<'_> {
                 return self.refuse(format!("{word} is not supported in DELETE"), way_out);
             }
         }
-        Ok(Verb::Delete(Delete { from, condition }))
+        Ok(Verb::Delete(Delete { from, alias, condition }))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Queries: sqlparser reads them; what DataFusion would drop without a word is refused, table versions are collected.
 //!
-//! sqlparser knows `VERSION AS OF` with numbers only. A text there is handed to it inside of a call of [`VERSION_CALL`] and taken
-//! out again.
+//! sqlparser knows `VERSION AS OF` with plain numbers only. Whatever else stands there is handed to it inside of a call of
+//! [`VERSION_CALL`] and taken out again.
 
 use super::{
     canonical,
@@ -41,34 +41,72 @@ impl Cursor<'_> {
     }
 }
 
-/// `TABLE s` becomes `SELECT * FROM s`, `VERSION AS OF 'x'` a call.
-fn with_versions(tokens: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
+/// `TABLE s` becomes `SELECT * FROM s`, what stands behind VERSION AS OF a call.
+pub(super) fn with_versions(tokens: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
     let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len() + 8);
-    for (n, token) in tokens.iter().enumerate() {
+    let mut n = 0;
+    while let Some(token) = tokens.get(n) {
         let like = |new: Token| TokenWithSpan { token: new, span: token.span };
+        let len = out.len();
+        let taken = match len >= 3 && ["VERSION", "AS", "OF"].iter().zip(&out[len - 3..]).all(|(w, t)| is_word(&t.token, w)) {
+            true => version_len(&tokens[n..]),
+            false => 0,
+        };
         if n == 0 && is_word(&token.token, "TABLE") {
             out.extend([Token::make_keyword("SELECT"), Token::Mul, Token::make_keyword("FROM")].map(like));
-            continue;
-        }
-        let text = matches!(
-            token.token,
-            Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_) | Token::DollarQuotedString(_) | Token::UnicodeStringLiteral(_)
-        );
-        let len = out.len();
-        if text && len >= 3 && ["VERSION", "AS", "OF"].iter().zip(&out[len - 3..]).all(|(w, t)| is_word(&t.token, w)) {
+            n += 1;
+        } else if taken > 0 {
             out.truncate(len - 3);
             for word in ["FOR", "SYSTEM_TIME", "AS", "OF"] {
                 out.push(like(Token::make_keyword(word)));
             }
             out.push(like(Token::make_word(VERSION_CALL, None)));
             out.push(like(Token::LParen));
-            out.push(token.clone());
+            out.extend_from_slice(&tokens[n..n + taken]);
             out.push(like(Token::RParen));
+            n += taken;
         } else {
             out.push(at_alias(token.clone(), tokens.get(n + 1)));
+            n += 1;
         }
     }
     out
+}
+
+/// How many tokens are the value behind VERSION AS OF: a constant, a parameter or brackets, and casts of it.
+fn version_len(tokens: &[TokenWithSpan]) -> usize {
+    let token = |n: usize| tokens.get(n).map(|t| &t.token);
+    let brackets = |from: usize| {
+        let mut depth = 0_usize;
+        for (n, t) in tokens.iter().enumerate().skip(from) {
+            match t.token {
+                Token::LParen => depth += 1,
+                Token::RParen if depth <= 1 => return Some(n + 1 - from),
+                Token::RParen => depth -= 1,
+                _ => {}
+            }
+        }
+        None
+    };
+    let mut len = match token(0) {
+        Some(
+            Token::SingleQuotedString(_)
+            | Token::EscapedStringLiteral(_)
+            | Token::DollarQuotedString(_)
+            | Token::UnicodeStringLiteral(_)
+            | Token::Number(..)
+            | Token::Placeholder(_),
+        ) => 1,
+        Some(Token::LParen) => brackets(0).unwrap_or(0),
+        _ => 0,
+    };
+    while len > 0 && token(len) == Some(&Token::DoubleColon) && matches!(token(len + 1), Some(Token::Word(_))) {
+        len += 2;
+        if token(len) == Some(&Token::LParen) {
+            len += brackets(len).unwrap_or(0);
+        }
+    }
+    len
 }
 
 /// AT is a word of `AT TIME ZONE` only.
@@ -93,6 +131,11 @@ fn check<T: VisitMut>(tree: &mut T, text: &Text) -> Result<Vec<VersionedTable>, 
         ControlFlow::Break(e) => Err(*e),
         ControlFlow::Continue(()) => Ok(check.versions),
     }
+}
+
+/// For a condition whose subqueries are run as queries are.
+pub(super) fn check_condition(expr: &mut Expr, text: &Text) -> Result<(), ParseError> {
+    check(expr, text).map(|_| ())
 }
 
 /// For an expression with subqueries in a statement that has no versions of its own.

@@ -2,13 +2,19 @@
 
 use super::table::StreamTable;
 use crate::{database::Shared, system};
+use arrow::array::RecordBatch;
 use async_trait::async_trait;
 use datafusion::{
     catalog::{CatalogProvider, SchemaProvider, TableProvider},
     error::{DataFusionError, Result},
 };
-use ebb_engine::{Pending, ReadView};
-use ebb_storage::{Timestamp, ids::StreamId};
+use ebb_engine::{Pending, ReadView, StreamView};
+use ebb_storage::{
+    Timestamp,
+    ids::{SchemaVersion, StreamId},
+    manifest::StreamState,
+    refs::{AsOf, RefKind},
+};
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
@@ -26,6 +32,36 @@ pub(crate) struct Cut {
     /// What the statement's own block has written.
     pub own: Arc<HashMap<StreamId, Pending>>,
     pub now: Timestamp,
+}
+
+impl Cut {
+    /// The head of a branch.
+    ///
+    /// # Errors
+    /// `NotFound` without such a branch, `Invalid` for a tag.
+    pub fn branch(&self, stream: &StreamState, name: &str) -> Result<StreamView, crate::Error> {
+        let view = self.view.stream_as_of(stream.def.id, &AsOf::Name(name.to_owned()), self.now)?;
+        let tag = view.state.refs.get(name).is_some_and(|r| r.kind == RefKind::Tag);
+        match tag {
+            true => {
+                let full = stream.def.full_name();
+                let message = format!("'{name}' of {full} is a tag, which is read with {full} VERSION AS OF '{name}'");
+                Err(crate::Error::invalid(message).with_sqlstate(crate::sqlstate::WRONG_OBJECT_TYPE))
+            }
+            false => Ok(view),
+        }
+    }
+
+    /// The head of a branch with what the statement's own block has written to it.
+    pub fn with_own(&self, view: StreamView) -> (StreamView, Vec<(SchemaVersion, RecordBatch)>) {
+        match self.own.get(&view.def.id) {
+            Some(own) => {
+                let rows = own.of(view.cut.branch).rows;
+                (self.view.with_pending(view, own), rows)
+            }
+            None => (view, Vec::new()),
+        }
+    }
 }
 
 pub(crate) struct ViewCatalog {
@@ -106,13 +142,7 @@ impl SchemaProvider for ViewSchema {
             return Ok(Some(table?));
         }
         let Some(view) = self.cut.view.stream_named(&self.database, name) else { return Ok(None) };
-        let (view, own) = match self.cut.own.get(&view.def.id) {
-            Some(own) => {
-                let rows = own.of(view.cut.branch).rows;
-                (self.cut.view.with_pending(view, own), rows)
-            }
-            None => (view, Vec::new()),
-        };
+        let (view, own) = self.cut.with_own(view);
         Ok(Some(Arc::new(StreamTable::new(self.shared.clone(), view, own, self.hidden_columns, self.cut.now))))
     }
 

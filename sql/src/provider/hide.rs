@@ -48,7 +48,12 @@ pub(super) fn above(input: Arc<dyn ExecutionPlan>, hiding: &Hiding, keep: usize)
     let udf = Arc::new(ScalarUDF::from(kept));
     let returns = Arc::new(Field::new("kept", DataType::Boolean, false));
     let predicate = Arc::new(ScalarFunctionExpr::new("kept_by_rules", udf, args, returns, Arc::new(ConfigOptions::default())));
-    let rows: Arc<dyn ExecutionPlan> = Arc::new(FilterExec::try_new(predicate, input)?);
+    first(Arc::new(FilterExec::try_new(predicate, input)?), keep)
+}
+
+/// The first `keep` columns of `rows`.
+pub(super) fn first(rows: Arc<dyn ExecutionPlan>, keep: usize) -> Result<Arc<dyn ExecutionPlan>> {
+    let schema = rows.schema();
     if keep == schema.fields().len() {
         return Ok(rows);
     }

@@ -1,20 +1,21 @@
 //! Which parts may hold rows that a query's filters keep, by the bounds in the manifest alone.
 
 use super::{stats::scalar, table::StreamTable};
-use arrow::array::{ArrayRef, BooleanArray, UInt64Array};
+use arrow::array::{ArrayRef, BooleanArray, Int64Array, UInt64Array};
 use datafusion::{
     catalog::Session,
     common::{Column, DFSchema, ScalarValue, pruning::PruningStatistics},
     error::Result,
     logical_expr::{Expr, utils::conjunction},
+    physical_expr::PhysicalExpr,
     physical_optimizer::pruning::PruningPredicateBuilder,
 };
 use ebb_engine::LivePart;
 use ebb_storage::{
-    ids::ColumnId,
+    ids::{ColumnId, Sn},
     manifest::StreamState,
-    part::stats::Bound,
-    stream_def::{StreamDef, TP_TIME},
+    part::{PartMeta, stats::Bound},
+    stream_def::{StreamDef, TP_SN, TP_TIME},
 };
 use std::{collections::HashSet, sync::Arc};
 
@@ -32,11 +33,26 @@ pub(super) fn parts(table: &StreamTable, state: &dyn Session, filters: &[Expr]) 
     let predicate = state.create_physical_expr(unqualified, &df_schema)?;
     // A filter that pruning cannot use prunes nothing.
     let Ok(pruning) = PruningPredicateBuilder::new().with_file_schema(schema).try_build(predicate) else { return Ok(all) };
-    let keep = pruning.prune(&Bounds { parts: &all, def, state: &table.view.state })?;
+    let keep = pruning.prune(&Bounds { parts: all.iter().map(|p| p.meta.as_ref()).collect(), def, state: &table.view.state })?;
     Ok(all.into_iter().zip(keep).filter(|(_, keep)| *keep).map(|(part, _)| part).collect())
 }
 
-fn unqualified(filter: Expr) -> Result<Expr> {
+/// Whether the bounds of a part say that no row of it is one that `predicate` keeps.
+pub(crate) type Skip = Arc<dyn Fn(&PartMeta) -> bool + Send + Sync>;
+
+/// `predicate` is over the `part_schema` of the stream's present definition.
+pub(crate) fn skip(predicate: Arc<dyn PhysicalExpr>, state: Arc<StreamState>) -> Skip {
+    let schema = state.def.part_schema();
+    match PruningPredicateBuilder::new().with_file_schema(schema).try_build(predicate) {
+        Ok(pruning) => Arc::new(move |part| {
+            let bounds = Bounds { parts: vec![part], def: &state.def, state: &state };
+            pruning.prune(&bounds).is_ok_and(|keep| keep == [false])
+        }),
+        Err(_) => Arc::new(|_| false),
+    }
+}
+
+pub(crate) fn unqualified(filter: Expr) -> Result<Expr> {
     use datafusion::common::tree_node::{Transformed, TreeNode};
     Ok(filter
         .transform(|e| {
@@ -49,7 +65,7 @@ fn unqualified(filter: Expr) -> Result<Expr> {
 }
 
 struct Bounds<'a> {
-    parts: &'a [LivePart],
+    parts: Vec<&'a PartMeta>,
     def: &'a Arc<StreamDef>,
     state: &'a StreamState,
 }
@@ -62,6 +78,12 @@ impl Bounds<'_> {
         self.def.column(&column.name).map(|c| c.id)
     }
 
+    /// Rounding raises sns, and never above the part's highest.
+    fn sns(&self, column: &Column, of: impl Fn(&PartMeta) -> Sn) -> Option<ArrayRef> {
+        let sn = |p: &&PartMeta| i64::try_from(of(p).0).ok();
+        (column.name == TP_SN).then(|| Arc::new(self.parts.iter().map(sn).collect::<Int64Array>()) as ArrayRef)
+    }
+
     fn values(&self, column: &Column, of: impl Fn(&ebb_storage::part::stats::ColumnStats) -> Option<Bound>) -> Option<ArrayRef> {
         let id = self.id(column)?;
         let schema = self.def.part_schema();
@@ -72,32 +94,32 @@ impl Bounds<'_> {
         }
         let none = ScalarValue::try_from(&ty).ok()?;
         // Bounds are in the type that the column had when the part was written.
-        let same_type = |p: &&LivePart| {
-            let written = self.state.schema(p.meta.schema_version);
+        let same_type = |p: &&&PartMeta| {
+            let written = self.state.schema(p.schema_version);
             id == ColumnId::TP_TIME || written.columns.iter().any(|c| c.id == id && c.ty.arrow() == ty)
         };
-        let bound = |p: &LivePart| Some(p).filter(same_type)?.meta.stats_of(id).and_then(&of).and_then(|b| scalar(&b, &ty));
+        let bound = |p: &&PartMeta| Some(p).filter(same_type)?.stats_of(id).and_then(&of).and_then(|b| scalar(&b, &ty));
         ScalarValue::iter_to_array(self.parts.iter().map(|p| bound(p).unwrap_or_else(|| none.clone()))).ok()
     }
 }
 
 impl PruningStatistics for Bounds<'_> {
     fn min_values(&self, column: &Column) -> Option<ArrayRef> {
-        self.values(column, |s| s.min.clone())
+        self.sns(column, PartMeta::min_sn).or_else(|| self.values(column, |s| s.min.clone()))
     }
     fn max_values(&self, column: &Column) -> Option<ArrayRef> {
-        self.values(column, |s| s.max.clone())
+        self.sns(column, PartMeta::max_sn).or_else(|| self.values(column, |s| s.max.clone()))
     }
     fn num_containers(&self) -> usize {
         self.parts.len()
     }
     fn null_counts(&self, column: &Column) -> Option<ArrayRef> {
         let id = self.id(column)?;
-        let counts: UInt64Array = self.parts.iter().map(|p| p.meta.stats_of(id).and_then(|s| s.known_nulls())).collect();
+        let counts: UInt64Array = self.parts.iter().map(|p| p.stats_of(id).and_then(|s| s.known_nulls())).collect();
         Some(Arc::new(counts))
     }
     fn row_counts(&self) -> Option<ArrayRef> {
-        let counts: UInt64Array = self.parts.iter().map(|p| Some(p.meta.rows)).collect();
+        let counts: UInt64Array = self.parts.iter().map(|p| Some(p.rows)).collect();
         Some(Arc::new(counts))
     }
     fn contained(&self, _: &Column, _: &HashSet<ScalarValue>) -> Option<BooleanArray> {

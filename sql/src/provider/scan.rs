@@ -1,6 +1,6 @@
 //! One plan for one stream: parts that pruning left, grouped by the shape of their columns, then the tail and the block's own rows.
 
-use super::{hide, parts, prune, shape, table::StreamTable, tail_source};
+use super::{cut, hide, parts, prune, shape, table::StreamTable, tail_source};
 use crate::bind::expression;
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use datafusion::{
@@ -16,7 +16,10 @@ use ebb_engine::{
     hide::{Hide, Hiding},
     upgrade::upgrade,
 };
-use ebb_storage::{ids::SchemaVersion, stream_def::TP_SN};
+use ebb_storage::{
+    ids::{SchemaVersion, Sn},
+    stream_def::TP_SN,
+};
 use std::{collections::BTreeMap, sync::Arc};
 
 /// What `projection` of the table's columns needs.
@@ -74,8 +77,11 @@ fn stored_rows(
     let mut plans: Vec<Arc<dyn ExecutionPlan>> = Vec::new();
     for (group, parts) in groups {
         let evaluated = hiding.as_ref().filter(|_| group.evaluated);
-        let read = evaluated.map_or_else(|| places.to_vec(), |h| hide::with_rule_columns(h, places, &stored));
-        let limit = limit.filter(|_| evaluated.is_none());
+        let mut read = evaluated.map_or_else(|| places.to_vec(), |h| hide::with_rule_columns(h, places, &stored));
+        if group.sns.is_some() {
+            cut::with_sn(&mut read, &stored);
+        }
+        let limit = limit.filter(|_| evaluated.is_none() && group.sns.is_none());
         let rows = match group.version == def.schema_version {
             true => parts::scan(table, state, def, parts, &read, group.sn_in_meta, limit)?,
             false => {
@@ -83,9 +89,13 @@ fn stored_rows(
                 shape::scan(table, state, &written, parts, &read, group.sn_in_meta, limit)?
             }
         };
+        let rows = match &group.sns {
+            Some(sns) => cut::above(rows, sns)?,
+            None => rows,
+        };
         plans.push(match evaluated {
             Some(h) => hide::above(rows, h, places.len())?,
-            None => rows,
+            None => hide::first(rows, places.len())?,
         });
     }
     let batches = in_memory(table, hiding.as_ref())?;
@@ -108,6 +118,8 @@ struct Group {
     sn_in_meta: bool,
     /// Some rows may be due and must be left out.
     evaluated: bool,
+    /// Only rows of these records are seen: after, up to.
+    sns: Option<Vec<(Sn, Sn)>>,
 }
 
 fn grouped(
@@ -129,7 +141,9 @@ fn grouped(
         };
         let written = table.view.state.schema(part.meta.schema_version);
         let version = if shape::same(written, def) { def.schema_version } else { written.schema_version };
-        let group = Group { version, sn_in_meta: sn_wanted && part.sn_of_record.is_some(), evaluated };
+        let sns = part.sns.as_ref().map(|set| set.ranges().iter().map(|r| (r.after, r.to)).collect());
+        let sn_wanted = sn_wanted || part.sns.is_some();
+        let group = Group { version, sn_in_meta: sn_wanted && part.sn_of_record.is_some(), evaluated, sns };
         groups.entry(group).or_default().push(part);
     }
     Ok(groups)

@@ -50,6 +50,11 @@ impl StreamTable {
         self
     }
 
+    /// Whether there is nothing to read.
+    pub(super) fn is_empty(&self) -> bool {
+        self.view.parts.is_empty() && self.view.tail.is_empty() && self.own.is_empty()
+    }
+
     pub fn def(&self) -> &Arc<StreamDef> {
         &self.view.def
     }

@@ -3,10 +3,14 @@
 use super::Session;
 use crate::{
     Result,
-    bind::names,
-    execute::{ingest::Target, query},
+    bind::{expression, names},
+    execute::{
+        call, delete,
+        ingest::Target,
+        query::{self, Planned},
+    },
     outcome::Prepared,
-    statement::{Copy, Insert, InsertRows, Statement, Verb},
+    statement::{AlterAction, Copy, CreateReader, CreateRef, Insert, InsertRows, ReaderStart, Statement, Verb},
 };
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::{
@@ -14,6 +18,7 @@ use datafusion::{
         DFSchema,
         tree_node::{TreeNode, TreeNodeRecursion},
     },
+    execution::SessionState,
     logical_expr::{Expr, ExprSchemable, LogicalPlan, utils::merge_schema},
     sql::sqlparser::ast,
 };
@@ -27,12 +32,13 @@ pub(super) async fn prepare(session: &mut Session, statement: Statement, hints: 
     match &statement.verb {
         _ if failed => {}
         Verb::Query(q) => {
-            let (plan, state) = query::plan(session, q).await?;
+            let planned = query::plan(session, q, None).await?;
+            let (plan, state) = (&planned.plan, &planned.state);
             // Types of columns agree once the plan is analyzed; one with parameters of unknown types cannot always be.
             let analyzed = state.analyzer().execute_and_check(plan.clone(), state.config_options(), |_, _| {}).ok();
-            let schema = analyzed.as_ref().unwrap_or(&plan).schema().inner().clone();
+            let schema = analyzed.as_ref().unwrap_or(plan).schema().inner().clone();
             result = Some(crate::analyze::names::shown_schema(&schema));
-            known = of_plan(&plan)?;
+            known = of_query(&planned)?;
         }
         Verb::Insert(insert) if statement.parameters > 0 => known = of_insert(session, insert).await?,
         // Names are looked up now, so that a client that only prepares hears of wrong ones.
@@ -40,10 +46,20 @@ pub(super) async fn prepare(session: &mut Session, statement: Statement, hints: 
             Target::find(session, into, columns.as_deref())?;
         }
         Verb::Copy(Copy::To { from, .. }) => {
-            names::find(&session.shared.engine.manifest(), from, &session.database)?;
+            names::find_on(&session.shared.engine.manifest(), from, &session.database)?;
         }
-        Verb::Copy(Copy::QueryTo { query, .. }) if statement.parameters > 0 => known = of_plan(&query::plan(session, query).await?.0)?,
-        verb => result = crate::execute::result_schema(session, verb).await?,
+        Verb::Copy(Copy::QueryTo { query, .. }) if statement.parameters > 0 => {
+            known = of_query(&query::plan(session, query, None).await?)?;
+        }
+        Verb::Delete(delete) => {
+            known = of_query(&query::plan(session, &delete::as_query(delete, &statement.source)?, None).await?)?;
+        }
+        verb => {
+            result = crate::execute::result_schema(session, verb).await?;
+            if statement.parameters > 0 {
+                known = of_arguments(session, verb)?;
+            }
+        }
     }
     let parameters = (1..=statement.parameters)
         .map(|n| match hints.get(n - 1).cloned().flatten() {
@@ -56,6 +72,52 @@ pub(super) async fn prepare(session: &mut Session, statement: Statement, hints: 
 
 fn plain(ty: DataType) -> FieldRef {
     Arc::new(Field::new("", ty, true))
+}
+
+fn of_query(planned: &Planned) -> Result<HashMap<usize, FieldRef>> {
+    let mut known = of_plan(&planned.plan)?;
+    for (expr, ty) in &planned.open {
+        of_argument(&planned.state, expr, ty, &mut known)?;
+    }
+    Ok(known)
+}
+
+/// Of statements that take values without reading rows.
+fn of_arguments(session: &Session, verb: &Verb) -> Result<HashMap<usize, FieldRef>> {
+    let open = match verb {
+        Verb::Call(c) => call::open(c)?,
+        Verb::CreateReader(CreateReader { from: ReaderStart::Sn(e), .. }) => vec![(e.ast.as_ref().clone(), DataType::Int64)],
+        Verb::AlterStream(alter) => {
+            let as_of = |a: &AlterAction| match a {
+                AlterAction::CreateRef(CreateRef { as_of: Some(e), .. }) => Some((e.ast.as_ref().clone(), DataType::Utf8)),
+                _ => None,
+            };
+            alter.actions.iter().filter_map(as_of).collect()
+        }
+        _ => return Ok(HashMap::new()),
+    };
+    let state = session.context(&session.cut_without_own(), false);
+    let mut known = HashMap::new();
+    for (expr, ty) in &open {
+        of_argument(&state, expr, ty, &mut known)?;
+    }
+    Ok(known)
+}
+
+/// A parameter that stands for a value is of the value's type, one below a cast of what it is cast to.
+fn of_argument(state: &SessionState, expr: &ast::Expr, ty: &DataType, known: &mut HashMap<usize, FieldRef>) -> Result<()> {
+    if let ast::Expr::Value(v) = expr
+        && let ast::Value::Placeholder(id) = &v.value
+    {
+        known.extend(number(id).map(|n| (n, plain(ty.clone()))));
+        return Ok(());
+    }
+    let schema = DFSchema::empty();
+    expression::plan_ast(state, expr.clone(), &schema)?.apply(|e| {
+        known.extend(meant(e, &schema));
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(())
 }
 
 fn of_plan(plan: &LogicalPlan) -> Result<HashMap<usize, FieldRef>> {
@@ -127,8 +189,7 @@ async fn of_insert(session: &mut Session, insert: &Insert) -> Result<HashMap<usi
             }
         }
         InsertRows::Query(q) => {
-            let (plan, _) = query::plan(session, q).await?;
-            known = of_plan(&plan)?;
+            known = of_query(&query::plan(session, q, None).await?)?;
         }
         InsertRows::Default => {}
     }

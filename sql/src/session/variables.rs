@@ -1,7 +1,10 @@
 //! Session settings: those of `SHOW ALL`, checked, with their defaults. Names are case-insensitive.
 
 use crate::{Error, Result, sqlstate};
-use ebb_engine::settings::{self, Scope};
+use ebb_engine::{
+    limits,
+    settings::{self, Scope},
+};
 use std::{collections::BTreeMap, time::Duration};
 
 #[derive(Debug, Clone, Default)]
@@ -62,12 +65,20 @@ impl Variables {
         self.get("timezone").unwrap_or_else(|| "UTC".to_owned())
     }
 
+    /// How long a cut that was read stays readable; `None`: no longer than any.
+    pub fn read_lease(&self) -> Option<Duration> {
+        let ms = millis(&self.get("read_lease")?)?;
+        (ms > 0).then(|| Duration::from_millis(ms))
+    }
+
     /// `None`: without end.
     pub fn statement_timeout(&self) -> Option<Duration> {
         let ms = millis(&self.get("statement_timeout")?)?;
         (ms > 0).then(|| Duration::from_millis(ms))
     }
 }
+
+const LONGEST_LEASE_MS: u64 = limits::READ_LEASE_LONGEST.as_secs() * 1000;
 
 /// The setting's own name.
 fn found(name: &str) -> Result<&'static str> {
@@ -98,6 +109,7 @@ fn checked(name: &str, value: &str) -> Result<String> {
     let lower = value.trim().to_ascii_lowercase();
     match name {
         "timezone" => zone(value).map_or_else(|| refuse("a time zone such as UTC or Europe/Berlin"), Ok),
+        "read_lease" if millis(&lower).is_some_and(|ms| ms > LONGEST_LEASE_MS) => refuse("a day at most"),
         "statement_timeout" | "lock_timeout" | "idle_in_transaction_session_timeout" | "read_lease" => match millis(&lower) {
             Some(_) => Ok(lower),
             None => refuse("milliseconds, or a number with ms, s, min, h or d"),

@@ -93,6 +93,7 @@ pub fn is_default(value: &Expr) -> bool {
 pub struct Delete {
     /// The stream, or `s.branch_b`.
     pub from: StreamName,
+    pub alias: Option<Name>,
     /// `None`: every row.
     pub condition: Option<Expression>,
 }

@@ -39,7 +39,9 @@ impl Display for Verb {
         match self {
             Self::Query(v) => v.fmt(f),
             Self::Insert(v) => v.fmt(f),
-            Self::Delete(v) => write!(f, "DELETE FROM {}{}", v.from, option("WHERE ", v.condition.as_ref())),
+            Self::Delete(v) => {
+                write!(f, "DELETE FROM {}{}{}", v.from, option("AS ", v.alias.as_ref()), option("WHERE ", v.condition.as_ref()))
+            }
             Self::Copy(v) => v.fmt(f),
             Self::CreateStream(v) => v.fmt(f),
             Self::AlterStream(v) => v.fmt(f),

@@ -4,7 +4,12 @@ use super::sheet::{self, Cell, Column, Type::*};
 use crate::{Result, database::Shared, provider::Cut};
 use arrow::{array::RecordBatch, datatypes::SchemaRef};
 use ebb_engine::{ErrorKind, Explained, StreamView};
-use ebb_storage::{Timestamp, ids::BranchId, manifest::state::StreamState, part::PartMeta};
+use ebb_storage::{
+    Timestamp,
+    ids::{BranchId, StreamId},
+    manifest::state::StreamState,
+    part::PartMeta,
+};
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
@@ -52,8 +57,17 @@ pub(super) fn schema() -> SchemaRef {
 }
 
 pub(super) fn rows(shared: &Shared, cut: &Cut) -> Result<RecordBatch> {
+    listed(shared, cut, None)
+}
+
+pub(super) fn of_stream(shared: &Shared, cut: &Cut, stream: StreamId) -> Result<RecordBatch> {
+    listed(shared, cut, Some(stream))
+}
+
+fn listed(shared: &Shared, cut: &Cut, only: Option<StreamId>) -> Result<RecordBatch> {
+    let wanted = |id: StreamId| only.is_none_or(|only| only == id);
     let mut rows = Vec::new();
-    for view in cut.view.streams().filter_map(|s| cut.view.stream(s.def.id)) {
+    for view in cut.view.streams().filter(|s| wanted(s.def.id)).filter_map(|s| cut.view.stream(s.def.id)) {
         let explained = match shared.engine.explain_lifecycle(view.def.id, cut.now) {
             // Dropped since the cut was made.
             Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
@@ -67,7 +81,7 @@ pub(super) fn rows(shared: &Shared, cut: &Cut) -> Result<RecordBatch> {
     }
     for grave in cut.view.manifest().graveyard.values() {
         let state = cut.view.manifest().stream(grave.part.stream);
-        if state.is_some_and(|s| s.def.is_internal()) {
+        if !wanted(grave.part.stream) || state.is_some_and(|s| s.def.is_internal()) {
             continue;
         }
         rows.push(row(shared, state.map(|s| &**s), &grave.part, Some(grave.removed_at), None));

@@ -13,7 +13,7 @@ use ebb_storage::Timestamp;
 use std::sync::Arc;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Type {
+pub(crate) enum Type {
     Int,
     Float,
     Text,
@@ -22,10 +22,10 @@ pub(super) enum Type {
     Time,
 }
 
-pub(super) type Column = (&'static str, Type);
+pub(crate) type Column = (&'static str, Type);
 
 #[derive(Debug, Clone)]
-pub(super) enum Cell {
+pub(crate) enum Cell {
     Null,
     Int(i64),
     Float(f64),
@@ -81,7 +81,7 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
     }
 }
 
-pub(super) fn schema(columns: &[Column]) -> SchemaRef {
+pub(crate) fn schema(columns: &[Column]) -> SchemaRef {
     let field = |(name, ty): &Column| {
         let ty = match ty {
             Type::Int => DataType::Int64,
@@ -97,7 +97,7 @@ pub(super) fn schema(columns: &[Column]) -> SchemaRef {
 
 /// # Errors
 /// `Internal` for a cell that is not of its column's type.
-pub(super) fn batch<const N: usize>(columns: &[Column; N], rows: &[[Cell; N]]) -> Result<RecordBatch> {
+pub(crate) fn batch<const N: usize>(columns: &[Column; N], rows: &[[Cell; N]]) -> Result<RecordBatch> {
     let arrays = columns.iter().enumerate().map(|(i, column)| array(*column, rows.iter().map(|r| &r[i]))).collect::<Result<_>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
     Ok(RecordBatch::try_new_with_options(schema(columns), arrays, &options)?)

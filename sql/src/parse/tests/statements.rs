@@ -87,8 +87,31 @@ fn queries_name_their_versions() {
     // The tree says what was written, not how it was read.
     assert!(query.ast.to_string().contains("VERSION AS OF 'Tag'"), "{}", query.ast);
     says("SELECT * FROM s VERSION AS OF 1 + ", &[]);
-    says("DELETE FROM s WHERE a IN (SELECT b FROM t VERSION AS OF 3)", &["version"]);
+    let sql = "DELETE FROM s AS old WHERE a IN (SELECT b FROM t VERSION AS OF 'x')";
+    assert_eq!(one(sql).verb.to_string(), sql);
+    assert_eq!(one(sql), one("delete from s old where a in (select b from t version as of 'x')"));
+    says("INSERT INTO s VALUES ((SELECT b FROM t VERSION AS OF 3))", &["version"]);
     says("SELECT __ebb_version('x')", &["behind a stream"]);
+}
+
+#[test]
+fn versions_are_constants_parameters_or_brackets_and_casts_of_them() {
+    for version in ["3", "'t'", "$1", "$1::bigint", "'41'::decimal(3, 0)::bigint", "(1 + 2)"] {
+        for behind in ["", " AS x", " x WHERE a = 1", " JOIN t ON true", " VERSION"] {
+            let sql = format!("SELECT * FROM s VERSION AS OF {version}{behind}");
+            let Verb::Query(query) = one(&sql).verb else { panic!() };
+            let AsOf::Version(said) = &query.versions[0].at else { panic!("{sql}") };
+            assert_eq!(said.to_string().to_lowercase().replace(' ', ""), version.replace(' ', ""), "{sql}");
+        }
+    }
+    for wrong in [
+        "SELECT * FROM s VERSION AS OF",
+        "SELECT * FROM s VERSION AS OF a",
+        "SELECT * FROM s x VERSION AS OF 3",
+        "SELECT * FROM s VERSION AS OF (1",
+    ] {
+        says(wrong, &[]);
+    }
 }
 
 fn describe(at: &AsOf) -> String {

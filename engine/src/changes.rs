@@ -39,14 +39,16 @@ impl ReadView {
             None => state.head(),
         };
         let to = to.unwrap_or_else(|| state.head_of(BranchId::MAIN));
-        if from != Sn(0) {
-            state.resolve(&AsOf::Sn(from), self.live.manifest.time, None)?;
-        }
+        let from_cut = match from {
+            Sn(0) => None,
+            _ => Some(state.resolve(&AsOf::Sn(from), self.live.manifest.time, None)?.cut),
+        };
         stands_on(&state, from, to)?;
         let later = state.seen(&to_cut);
-        let earlier = match from {
-            Sn(0) => Seen { sets: Vec::new(), horizon: CommitNo(u64::MAX) },
-            _ => state.seen(&Cut { sn: from, ..to_cut }),
+        let earlier = match from_cut {
+            None => Seen { sets: Vec::new(), horizon: CommitNo(u64::MAX) },
+            // On the branch it was written to; what rules removed is no difference.
+            Some(cut) => state.seen(&Cut { horizon: to_cut.horizon, ..cut }),
         };
         let between = |a: &Seen, b: &Seen| self.between(&state, a, b, (to_cut, to));
         Ok(Changes { added: between(&later, &earlier)?, removed: between(&earlier, &later)?, from, to })

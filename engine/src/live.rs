@@ -47,7 +47,9 @@ impl Live {
     /// Whether a reader of this state may open that object.
     fn names(&self, (stream, part, generation): &PinKey) -> bool {
         let listed = self.manifest.stream(*stream).and_then(|s| s.parts.get(part));
-        listed.is_some_and(|p| p.placement.generation == *generation) || self.stages(*stream, *part)
+        // A deletion of rows that are gone says nothing: parts that it names go as others do.
+        let staged = || self.tails.get(stream).is_some_and(|t| t.staged().iter().any(|(.., parts)| parts.iter().any(|p| p.id == *part)));
+        listed.is_some_and(|p| p.placement.generation == *generation) || staged()
     }
 
     /// Whether a record of the tail names that part.

@@ -1,0 +1,523 @@
+//! The engine's history beside a model of it: one seed drives inserts, deletes, columns, rollbacks, fast-forwards, cherry-picks, branches,
+//! tags, merges, rules, expiry, a moving clock and losses of power; every cut that is kept reads exactly what the model says.
+//!
+//! The model knows nothing of intervals, parts or files: a state is the set of records that it sees, a row is there if one of them wrote it
+//! and none of them deleted it, and a rule takes it from whoever had not named it before. What is kept is the engine's own word, checked
+//! against what must be: heads, tags and what a rollback may go back to.
+//! `EBB_MODEL_SEEDS=from..to` runs other seeds.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod support;
+
+use arrow::array::{RecordBatch, new_null_array};
+use ebb_engine::{
+    AsOf, DeleteRequest, Engine, ErrorKind, InsertOptions, Timestamp,
+    history::{NewRef, Overrides, RefMode, RollbackTo},
+};
+use ebb_storage::{
+    column_type::ColumnType,
+    ids::{SchemaVersion, Sn, StreamId},
+    interval::Interval,
+    manifest::invariants,
+    refs::RefKind,
+    stream_def::ColumnDef,
+    testkit::crash_store::{CrashDisk, Unsynced},
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+use support::*;
+
+const SEEDS: std::ops::Range<u64> = 0..40;
+const STEPS: usize = 40;
+/// Rows come due this long after their time.
+const LIFE_DAYS: i64 = 3;
+
+/// SplitMix64.
+struct Dice(u64);
+
+impl Dice {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+    fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+    fn one_of<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        &of[self.below(of.len() as u64) as usize]
+    }
+}
+
+/// Which branch, in the order of their making; 0 is main.
+type Branch = usize;
+
+#[derive(Debug, Clone)]
+enum What {
+    Inserted(Vec<i64>),
+    Deleted(BTreeSet<i64>),
+    Moved,
+}
+
+#[derive(Debug, Clone)]
+struct Record {
+    branch: Branch,
+    what: What,
+    /// What its branch sees from it on: records.
+    sees: BTreeSet<u64>,
+}
+
+#[derive(Debug, Clone)]
+struct Row {
+    ts: i64,
+    branch: Branch,
+    sn: u64,
+    /// At which of the model's moments a rule took it.
+    expired: Option<u64>,
+}
+
+#[derive(Debug, Clone)]
+struct Name {
+    kind: RefKind,
+    /// Of a tag the record it names.
+    sn: u64,
+    branch: Branch,
+    /// Removals by rules before this moment count.
+    horizon: u64,
+    ends: Option<Timestamp>,
+}
+
+struct Model {
+    records: BTreeMap<u64, Record>,
+    rows: BTreeMap<i64, Row>,
+    names: BTreeMap<String, Name>,
+    /// Of each branch its newest record; 0: none.
+    heads: Vec<u64>,
+    moment: u64,
+    next_v: i64,
+}
+
+impl Model {
+    fn sees(&self, sn: u64) -> BTreeSet<u64> {
+        self.records.get(&sn).map(|r| r.sees.clone()).unwrap_or_default()
+    }
+    fn head(&self, branch: Branch) -> u64 {
+        self.heads[branch]
+    }
+    fn new_record(&mut self, branch: Branch, sn: u64, what: What, sees: BTreeSet<u64>) {
+        assert_eq!(sn, self.records.len() as u64 + 1, "sns are dense");
+        let mut sees = sees;
+        sees.insert(sn);
+        self.records.insert(sn, Record { branch, what, sees });
+        self.heads[branch] = sn;
+    }
+    /// Values seen by a set of records, by somebody for whom removals by rules count up to `horizon`.
+    fn values(&self, sees: &BTreeSet<u64>, horizon: u64) -> Vec<i64> {
+        let mut seen = BTreeSet::new();
+        let mut gone = BTreeSet::new();
+        for sn in sees {
+            match &self.records[sn].what {
+                What::Inserted(vs) => seen.extend(vs.iter().copied()),
+                What::Deleted(vs) => gone.extend(vs.iter().copied()),
+                What::Moved => {}
+            }
+        }
+        let expired = |v: &i64| self.rows[v].expired.is_some_and(|at| at <= horizon);
+        seen.into_iter().filter(|v| !gone.contains(v) && !expired(v)).collect()
+    }
+    /// As a record's number reads it: of main, or of a branch that has no name any more, by the newest horizon.
+    fn at(&self, sn: u64) -> Vec<i64> {
+        let branch = self.records[&sn].branch;
+        let named = self.names.values().find(|n| n.kind == RefKind::Branch && n.branch == branch);
+        self.values(&self.sees(sn), named.map_or(u64::MAX, |n| n.horizon))
+    }
+    fn named(&self, name: &Name) -> Vec<i64> {
+        let sn = if name.kind == RefKind::Tag { name.sn } else { self.head(name.branch) };
+        self.values(&self.sees(sn), name.horizon)
+    }
+    /// Rules take what is due from main, and from what main has taken over.
+    fn age(&mut self, now: Timestamp) {
+        self.moment += 1;
+        let main = self.sees(self.head(0));
+        for row in self.rows.values_mut() {
+            let aged = row.branch == 0 || main.contains(&row.sn);
+            if aged && row.expired.is_none() && row.ts + LIFE_DAYS * DAY <= now.0 {
+                row.expired = Some(self.moment);
+            }
+        }
+    }
+    fn end_names(&mut self, now: Timestamp) {
+        self.names.retain(|_, n| n.ends.is_none_or(|at| at > now));
+    }
+    fn branches(&self) -> Vec<(String, Branch)> {
+        let named = self.names.iter().filter(|(_, n)| n.kind == RefKind::Branch);
+        std::iter::once(("main".to_owned(), 0)).chain(named.map(|(name, n)| (name.clone(), n.branch))).collect()
+    }
+}
+
+struct World {
+    dice: Dice,
+    machine: CrashDisk,
+    e: Arc<Engine>,
+    s: StreamId,
+    model: Model,
+    readable: BTreeSet<u64>,
+    seed: u64,
+    step: usize,
+    did: String,
+}
+
+impl World {
+    async fn new(seed: u64) -> Self {
+        let machine = CrashDisk::default();
+        let e = open_on(&machine, START).await.unwrap();
+        let mut d = with(def("s", vec![delete(&format!("ts + {LIFE_DAYS} days"), None, 1)]), "merge_with_ttl_timeout", 0);
+        // Less than a day: most of what is left aside goes on the way.
+        d = with(d, "history_max_snapshot_age_ms", 1 + (seed % 3) as i64 * 40_000_000);
+        d = with(d, "history_min_snapshots_to_keep", 1 + (seed % 4) as i64);
+        if seed % 5 == 0 {
+            d = with(d, "history_max_snapshots", 6);
+        }
+        let s = e.create_stream(d, false).await.unwrap();
+        let (records, rows, names) = Default::default();
+        let model = Model { records, rows, names, heads: vec![0], moment: 0, next_v: 0 };
+        Self { dice: Dice(seed), machine, e, s, model, readable: BTreeSet::new(), seed, step: 0, did: String::new() }
+    }
+
+    fn told(&self) -> String {
+        format!("seed {} step {} after {}", self.seed, self.step, self.did)
+    }
+
+    /// What the engine says can be read; only an expiry or a dropped ref takes from it.
+    fn look(&mut self, may_shrink: bool) {
+        let state = self.e.read().state(self.s).unwrap();
+        let now: BTreeSet<u64> = (1..=self.model.records.len() as u64).filter(|sn| state.readable.contains(Sn(*sn))).collect();
+        let before: BTreeSet<u64> = self.readable.clone();
+        if !may_shrink {
+            assert!(now.is_superset(&before), "{}: {:?} were forgotten", self.told(), before.difference(&now).collect::<Vec<_>>());
+        }
+        let newest: BTreeSet<u64> = now.difference(&before).copied().collect();
+        assert!(newest.iter().all(|sn| before.last().is_none_or(|last| sn > last)), "{}: {newest:?} came back", self.told());
+        let live = self.model.names.values().filter(|n| n.ends.is_none_or(|at| at > self.e.now()));
+        let kept = live.map(|n| if n.kind == RefKind::Tag { n.sn } else { self.model.head(n.branch) });
+        for sn in kept.chain([self.model.head(0)]).filter(|sn| *sn > 0) {
+            assert!(now.contains(&sn), "{}: {sn} is a head or named, and forgotten", self.told());
+        }
+        self.readable = now;
+    }
+
+    async fn reads(&self, at: AsOf, expected: Vec<i64>) {
+        let view = self.e.read().stream_as_of(self.s, &at, self.e.now()).unwrap_or_else(|e| panic!("{}: {at:?}: {e}", self.told()));
+        let found: Vec<i64> = rows_of(&view).await.into_iter().map(|(v, _)| v).collect();
+        assert_eq!(found, expected, "{}: {at:?}", self.told());
+    }
+
+    /// All cuts, or some.
+    async fn check(&mut self, all: bool) {
+        assert_eq!(invariants::violations(&self.e.manifest()), Vec::<String>::new(), "{}", self.told());
+        self.reads(AsOf::Name("main".into()), self.model.values(&self.model.sees(self.model.head(0)), u64::MAX)).await;
+        for (name, n) in self.model.names.clone() {
+            match n.ends.is_none_or(|at| at > self.e.now()) {
+                true => self.reads(AsOf::Name(name), self.model.named(&n)).await,
+                false => {
+                    let refused = self.e.read().stream_as_of(self.s, &AsOf::Name(name), self.e.now());
+                    assert_eq!(refused.err().unwrap().kind(), ErrorKind::NotFound, "{}", self.told());
+                }
+            }
+        }
+        for sn in self.readable.clone() {
+            if all || self.dice.below(4) == 0 {
+                self.reads(AsOf::Sn(Sn(sn)), self.model.at(sn)).await;
+            }
+        }
+        let gone: Vec<u64> = (1..=self.model.records.len() as u64).filter(|sn| !self.readable.contains(sn)).collect();
+        if !gone.is_empty() {
+            let sn = *self.dice.one_of(&gone);
+            assert!(self.e.read().stream_as_of(self.s, &AsOf::Sn(Sn(sn)), self.e.now()).is_err(), "{}: {sn}", self.told());
+        }
+    }
+
+    async fn insert(&mut self) {
+        let (name, branch) = { let of = self.model.branches(); self.dice.one_of(&of).clone() };
+        let n = 1 + self.dice.below(6) as i64;
+        let vs: Vec<i64> = (self.model.next_v..self.model.next_v + n).collect();
+        self.model.next_v += n;
+        // Some are old already, some of another partition.
+        let at = |dice: &mut Dice, now: i64| now - dice.below(5) as i64 * DAY + dice.below(2) as i64 * 30 * DAY;
+        let now = self.e.now().0;
+        let of: Vec<(i64, i64)> = vs.iter().map(|v| (at(&mut self.dice, now) + v, *v)).collect();
+        let (batch, schema_version) = self.in_columns_of_today(&of);
+        let options = InsertOptions { branch: (branch > 0).then_some(name.clone()), schema_version, ..v1() };
+        self.did = format!("insert of {vs:?} to {name}");
+        let expired = self.model.names.get(&name).is_some_and(|n| n.ends.is_some_and(|at| at <= self.e.now()));
+        let sn = match self.dice.below(4) {
+            0 => {
+                let staged = self.e.stage(self.s, options).await;
+                let Ok(mut staged) = staged else { return assert!(expired, "{}", self.told()) };
+                staged.push(batch).await.unwrap();
+                staged.finish().await.map(|i| i.sn.0)
+            }
+            _ => self.e.insert(self.s, vec![batch], options).await.map(|i| i.sn.0),
+        };
+        let Ok(sn) = sn else { return assert!(expired, "{}: {}", self.told(), sn.unwrap_err()) };
+        for (ts, v) in of {
+            self.model.rows.insert(v, Row { ts, branch, sn, expired: None });
+        }
+        let sees = self.model.sees(self.model.head(branch));
+        self.model.new_record(branch, sn, What::Inserted(vs), sees);
+    }
+
+    /// (ts, v) with NULL for columns that came later.
+    fn in_columns_of_today(&self, of: &[(i64, i64)]) -> (RecordBatch, SchemaVersion) {
+        let def = self.e.read().stream(self.s).unwrap().def;
+        let plain = rows(&of.iter().map(|(ts, v)| ("h", *ts, *v)).collect::<Vec<_>>());
+        let schema = def.row_schema();
+        let mut columns = plain.columns().to_vec();
+        let last = columns.pop().unwrap();
+        while columns.len() + 1 < schema.fields().len() {
+            columns.push(new_null_array(schema.field(columns.len()).data_type(), of.len()));
+        }
+        columns.push(last);
+        (RecordBatch::try_new(schema, columns).unwrap(), def.schema_version)
+    }
+
+    async fn delete(&mut self) {
+        let (name, branch) = { let of = self.model.branches(); self.dice.one_of(&of).clone() };
+        let live = self.model.names.get(&name);
+        if live.is_some_and(|n| n.ends.is_some_and(|at| at <= self.e.now())) {
+            return;
+        }
+        let horizon = live.map_or(u64::MAX, |n| n.horizon);
+        let sees = self.model.sees(self.model.head(branch));
+        let there = self.model.values(&sees, horizon);
+        let v = if there.is_empty() || self.dice.below(8) == 0 { -1 } else { *self.dice.one_of(&there) };
+        self.did = format!("delete of {v} from {name}");
+        let request = DeleteRequest { branch: (branch > 0).then_some(name), ..deleting(&self.e, self.s, &format!("v = {v}")) };
+        let done = self.e.delete(request).await.unwrap();
+        assert_eq!(done.rows, u64::from(v >= 0), "{}", self.told());
+        if let Some(sn) = done.sn {
+            self.model.new_record(branch, sn.0, What::Deleted(BTreeSet::from([v])), sees);
+        }
+    }
+
+    async fn rollback(&mut self) {
+        if self.readable.is_empty() {
+            return;
+        }
+        let all: Vec<u64> = self.readable.iter().copied().collect();
+        let to = *self.dice.one_of(&all);
+        self.did = format!("rollback to {to}");
+        match self.e.rollback(self.s, RollbackTo::Sn(Sn(to))).await {
+            Ok(done) => {
+                assert_eq!((done.previous_sn.0, done.target_sn.0), (self.model.head(0), to), "{}", self.told());
+                let sees = self.model.sees(to);
+                self.model.new_record(0, done.current_sn.0, What::Moved, sees);
+            }
+            Err(e) => {
+                assert!(e.kind() == ErrorKind::Invalid && self.model.records[&to].branch > 0, "{}: {e}", self.told());
+            }
+        }
+    }
+
+    async fn fast_forward(&mut self) {
+        let of = self.model.branches();
+        let ((branch, moved), (to, target)) = (self.dice.one_of(&of).clone(), self.dice.one_of(&of).clone());
+        let over = |name: &str| self.model.names.get(name).is_some_and(|n| n.ends.is_some_and(|at| at <= self.e.now()));
+        if over(&branch) || over(&to) {
+            return;
+        }
+        self.did = format!("fast_forward of {branch} to {to}");
+        match self.e.fast_forward(self.s, &branch, &to).await {
+            Ok(done) if done.current_sn == done.previous_sn => {}
+            Ok(done) => {
+                let sees = self.model.sees(self.model.head(target));
+                // Nothing that the branch had is lost but what a record of its own took.
+                assert_eq!(done.target_sn.0, self.model.head(target), "{}", self.told());
+                self.model.new_record(moved, done.current_sn.0, What::Moved, sees);
+                self.model.moment += 1;
+                let moment = self.model.moment;
+                if let Some(n) = self.model.names.get_mut(&branch) {
+                    n.horizon = moment;
+                }
+            }
+            Err(e) => assert_eq!(e.kind(), ErrorKind::Conflict, "{}: {e}", self.told()),
+        }
+    }
+
+    async fn cherry_pick(&mut self) {
+        if self.readable.is_empty() {
+            return;
+        }
+        let all: Vec<u64> = self.readable.iter().copied().collect();
+        let n = *self.dice.one_of(&all);
+        self.did = format!("cherrypick of {n}");
+        let mut sees = self.model.sees(self.model.head(0));
+        let (has, moved) = (sees.contains(&n), matches!(self.model.records[&n].what, What::Moved));
+        match self.e.cherrypick(self.s, Sn(n)).await {
+            Ok(done) => {
+                assert!(!has && !moved, "{}", self.told());
+                sees.insert(n);
+                self.model.new_record(0, done.current_sn.0, What::Moved, sees);
+            }
+            Err(e) => assert!((has || moved) && matches!(e.kind(), ErrorKind::Conflict | ErrorKind::Invalid), "{}: {e}", self.told()),
+        }
+    }
+
+    async fn name(&mut self) {
+        let kind = if self.dice.below(2) == 0 { RefKind::Tag } else { RefKind::Branch };
+        let name = format!("{}{}", if kind == RefKind::Tag { "t" } else { "b" }, self.dice.below(3));
+        let all: Vec<u64> = self.readable.iter().copied().collect();
+        let as_of = (!all.is_empty() && self.dice.below(2) == 0).then(|| *self.dice.one_of(&all));
+        let retain_ms = (self.dice.below(2) == 0).then_some(86_400_000 * (1 + self.dice.below(4)) as i64);
+        let mode = *self.dice.one_of(&[RefMode::Create, RefMode::CreateOrReplace]);
+        let min_snapshots = (kind == RefKind::Branch && self.dice.below(2) == 0).then_some(self.dice.below(5));
+        let new = NewRef {
+            kind,
+            mode,
+            if_not_exists: false,
+            name: name.clone(),
+            as_of: as_of.map(|sn| AsOf::Sn(Sn(sn))),
+            retain_ms,
+            min_snapshots,
+            max_snapshot_age_ms: None,
+        };
+        self.did = format!("{mode:?} of {kind:?} {name} at {as_of:?}");
+        let exists = self.model.names.get(&name).is_some_and(|n| n.ends.is_none_or(|at| at > self.e.now()));
+        let sn = as_of.unwrap_or(self.model.head(0));
+        match self.e.create_ref(self.s, new).await {
+            Ok(made) => {
+                assert!(made && (!exists || mode == RefMode::CreateOrReplace), "{}", self.told());
+                self.model.moment += 1;
+                let branch = match kind {
+                    RefKind::Tag => self.model.records[&sn].branch,
+                    RefKind::Branch => {
+                        self.model.heads.push(sn);
+                        self.model.heads.len() - 1
+                    }
+                };
+                let ends = retain_ms.map(|ms| Timestamp(self.e.now().0 + ms * 1000));
+                self.model.names.insert(name, Name { kind, sn, branch, horizon: self.model.moment, ends });
+                self.look(true);
+            }
+            Err(e) => assert!(exists || sn == 0, "{}: {e}", self.told()),
+        }
+    }
+
+    async fn drop_name(&mut self) {
+        let names: Vec<String> = self.model.names.keys().cloned().collect();
+        if names.is_empty() {
+            return;
+        }
+        let name = self.dice.one_of(&names).clone();
+        self.did = format!("drop of {name}");
+        self.e.drop_ref(self.s, self.model.names[&name].kind, &name, false).await.unwrap();
+        self.model.names.remove(&name);
+        self.look(true);
+    }
+
+    async fn expire(&mut self) {
+        let retain_last = (self.dice.below(2) == 0).then(|| 1 + self.dice.below(4));
+        let older_than = (self.dice.below(2) == 0).then_some(Timestamp::MAX);
+        self.did = format!("expire {older_than:?} {retain_last:?}");
+        let overrides = Overrides { older_than, retain_last, dry_run: false };
+        let tried = self.e.expire_snapshots(self.s, Overrides { dry_run: true, ..overrides }).await.unwrap();
+        let done = self.e.expire_snapshots(self.s, overrides).await.unwrap();
+        assert!(tried.snapshots_removed <= done.snapshots_removed, "{}: {tried:?} {done:?}", self.told());
+        self.model.end_names(self.e.now());
+        self.look(true);
+    }
+
+    async fn alter(&mut self) {
+        self.did = "a new column".to_owned();
+        let add = |d: &ebb_storage::stream_def::StreamDef| {
+            let mut d = d.clone();
+            let id = d.next_column;
+            d.columns.push(ColumnDef { nullable: true, ..column(id.0, &format!("c{id}"), ColumnType::Int64) });
+            d.next_column = id.next();
+            Ok(d)
+        };
+        self.e.alter_stream(self.s, add).await.unwrap();
+    }
+
+    async fn power_loss(&mut self) {
+        let (now, unsynced) = (self.e.now(), *self.dice.one_of(&[Unsynced::Lost, Unsynced::Torn, Unsynced::Kept]));
+        self.did = format!("loss of power, {unsynced:?}");
+        self.machine = self.machine.reopen(unsynced);
+        self.e = open_on(&self.machine, now).await.unwrap_or_else(|e| panic!("{}: {e}", self.told()));
+    }
+
+    async fn step(&mut self) {
+        match self.dice.below(30) {
+            0..=8 => self.insert().await,
+            9..=12 => self.delete().await,
+            13..=14 => self.rollback().await,
+            15..=16 => self.fast_forward().await,
+            17..=18 => self.cherry_pick().await,
+            19..=21 => self.name().await,
+            22 => self.drop_name().await,
+            23 => self.expire().await,
+            24 => self.power_loss().await,
+            25 if self.dice.below(3) == 0 => self.alter().await,
+            25 => {
+                self.did = "truncate".to_owned();
+                let sn = self.e.truncate(self.s).await.unwrap();
+                self.model.new_record(0, sn.0, What::Moved, BTreeSet::new());
+            }
+            26 => {
+                self.did = "flush".to_owned();
+                self.e.flush(None).await.unwrap();
+            }
+            27 => {
+                self.did = "optimize".to_owned();
+                let final_ = self.dice.below(2) == 0;
+                self.e.optimize(self.s, None, final_).await.unwrap();
+                self.model.age(self.e.now());
+                self.look(false);
+                return self.check(true).await;
+            }
+            28 => {
+                self.did = "settle".to_owned();
+                self.e.settle(None).await.unwrap();
+                self.model.end_names(self.e.now());
+                self.model.age(self.e.now());
+                self.look(true);
+                return self.check(true).await;
+            }
+            _ => {
+                let hours = 1 + self.dice.below(40) as i64;
+                self.did = format!("{hours} hours");
+                self.e.advance_clock(Interval::seconds(hours * 3600)).unwrap();
+                return;
+            }
+        }
+        self.look(false);
+        self.check(false).await;
+    }
+}
+
+fn seeds() -> std::ops::Range<u64> {
+    let Ok(text) = std::env::var("EBB_MODEL_SEEDS") else { return SEEDS };
+    let (from, to) = text.split_once("..").expect("from..to");
+    from.parse().unwrap()..to.parse().unwrap()
+}
+
+// proves F11, F12
+#[tokio::test]
+async fn every_cut_that_is_kept_reads_what_it_read() {
+    for seed in seeds() {
+        let mut w = World::new(seed).await;
+        for step in 0..STEPS {
+            w.step = step;
+            // Time goes by itself, too.
+            w.e.advance_clock(Interval::seconds(w.dice.below(3) as i64)).unwrap();
+            w.step().await;
+        }
+        w.did = "all of it".to_owned();
+        w.check(true).await;
+    }
+}

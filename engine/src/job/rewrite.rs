@@ -77,23 +77,21 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
     let metas = plan.parts().iter().map(|p| replace::part_of(&state, *p)).collect::<Result<Vec<_>>>()?;
     let expect = replace::standing(core, &state)?;
     let judge = core.judge(&state);
-    // Due rows that a ref still sees stay in their part, and are recorded as expired by a job of their own.
-    let pinned = metas.iter().any(|m| judge.needs().pinned_by(m).is_some());
-    let leaves_out = || metas.iter().any(|m| judge.needs().unneeded_rows(m) > 0);
-    if pinned && !together && !leaves_out() {
-        return Err(Error::conflict("a tag or branch was made meanwhile that sees the rows"));
-    }
-    let cutoff = cutoff.filter(|_| !pinned);
     let mut expect = expect;
     if cutoff.is_some() {
         expect.push(Expect::Refs { stream, version: state.refs_version });
     }
-    let removal = Removal { compiled: compiled.clone(), cutoff, compiler: core.options.compiler.clone(), folds: false };
+    let removal = |cutoff| Removal { compiled: compiled.clone(), cutoff, compiler: core.options.compiler.clone(), folds: false };
     let groups: Vec<Vec<Arc<PartMeta>>> = if together { vec![metas] } else { metas.into_iter().map(|m| vec![m]).collect() };
     let (mut outputs, mut failed) = (Vec::with_capacity(groups.len()), None);
     for (group, target) in groups.into_iter().zip(plan.targets()) {
         let parts: Vec<PartId> = group.iter().map(|m| m.id).collect();
-        match rewrite(core, &removal, &judge, group, target, &guard.running).await {
+        // Due rows that a ref still sees stay in their part, and are recorded as expired by a job of their own.
+        let pinned = group.iter().any(|m| judge.needs().pinned_by(m).is_some());
+        if pinned && !together && group.iter().all(|m| judge.needs().unneeded_rows(m) == 0) {
+            continue;
+        }
+        match rewrite(core, &removal(cutoff.filter(|_| !pinned)), &judge, group, target, &guard.running).await {
             Ok(output) => outputs.push(output),
             // One part that cannot be pruned keeps none of the others from it.
             Err(e) if !together && e.kind() != ErrorKind::Fenced => {

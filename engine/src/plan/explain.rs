@@ -46,6 +46,10 @@ pub fn explain(meta: &PartMeta, part: &PartView, scene: &Scene<'_>, leaves: bool
 
 /// What one rule alone would do: `decide` over a view that knows only this rule's facts.
 fn of_rule(meta: &PartMeta, part: &PartView, scene: &Scene<'_>, index: usize, rule: &RuleView) -> Decision {
+    if part.aside {
+        let detail = "rows of a branch age when they come to main".to_owned();
+        return Decision { action: Action::None, state: State::NotDue, due_at: None, next_attempt_at: None, detail };
+    }
     let facts = meta.facts_of(rule.fingerprint);
     if rule.changes() && facts.is_some() {
         return scene.of_rule(part, index);

@@ -53,7 +53,11 @@ fn of_partition(scene: &Scene<'_>, whole: bool, drops: &mut Vec<PartId>, ledger:
     families.sort_unstable();
     families.dedup();
     let merges = families.into_iter().map(|family| {
-        let of_family = || left.iter().copied().filter(move |p| p.family == family);
+        let in_family = || left.iter().copied().filter(move |p| p.family == family);
+        // Due rows that nothing needs go by themselves first, where others are merged for which they would have to stay.
+        let pinned = in_family().any(|p| p.pin.is_some());
+        let goes_first = move |p: &PartView| pinned && delete_due && p.pin.is_none() && scene.due(p.first_due);
+        let of_family = || in_family().filter(move |p| !goes_first(p));
         if whole {
             return of_family().map(|p| p.id).collect::<Vec<PartId>>();
         }

@@ -65,6 +65,7 @@ fn part(id: u32, first_due: Timestamp, whole_due: Timestamp) -> PartView {
         unneeded: false,
         keeps_columns: false,
         pin: None,
+        aside: false,
         unmeasured: false,
         busy: false,
         failure: None,

@@ -89,6 +89,8 @@ pub struct PartView {
     pub pin: Option<Box<Pin>>,
     /// A tag reads columns of it that were dropped since: no rewrite may leave them out.
     pub keeps_columns: bool,
+    /// Of a branch, and main sees none of its rows: no rule ages them.
+    pub aside: bool,
     /// Only parts of one family are merged: 0 what main's head sees wholly, 1 other rows of main, then each branch by itself.
     pub family: u32,
     /// It holds rows that nobody needs any more.
@@ -218,6 +220,7 @@ impl PartView {
             unneeded: false,
             keeps_columns: false,
             pin: None,
+            aside: false,
             family: 0,
             reclaimable: false,
             unmeasured: false,
@@ -250,7 +253,8 @@ impl PartView {
     /// Of a part that no rule looks at.
     pub fn without_rules(self) -> Self {
         let never = Timestamp::MAX;
-        Self { changes: Box::default(), first_due: never, whole_due: never, worth_at: never, removes_at: never, unmeasured: false, ..self }
+        let view = Self { first_due: never, whole_due: never, worth_at: never, removes_at: never, ..self };
+        Self { changes: Box::default(), unmeasured: false, aside: true, ..view }
     }
 
     /// The ref that rows must stay in the file for, though they are due.

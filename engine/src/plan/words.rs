@@ -104,6 +104,7 @@ fn pinned(kind: &str, name: &str, with: &str) -> (String, String, String) {
 
 fn not_due(d: &Decision, rule: Option<&RuleView>) -> String {
     match (rule.map(|r| &r.kind), d.due_at) {
+        _ if !d.detail.is_empty() => d.detail.clone(),
         (None, _) => "no rule concerns this part".to_owned(),
         (Some(RuleKind::Recompress(_)), Some(_)) if d.action == Action::None => "the part has this codec".to_owned(),
         (Some(RuleKind::Move(to)), Some(_)) if d.action == Action::None => format!("the part is on {}", place(to)),

@@ -134,7 +134,9 @@ impl Engine {
         for _ in 0..limits::SETTLE_ROUNDS {
             core.jobs.wait(Some(stream)).await;
             let state = core.stream(stream)?;
-            let plans = optimize::optimize(&views::stream_view(core, &state)?, partition, final_, core.now());
+            let view = views::stream_view(core, &state)?;
+            let pinned = view.partitions.iter().flat_map(|p| &p.parts).any(|p| p.pin.is_some());
+            let plans = optimize::optimize(&view, partition, final_, core.now());
             if plans.is_empty() {
                 break;
             }
@@ -142,7 +144,7 @@ impl Engine {
             for plan in plans {
                 let kind = plan.kind().to_owned();
                 // Rows that a ref keeps are recorded as gone first: then their parts are merged as others are.
-                done &= !matches!(plan, Plan::Expire { .. });
+                done &= !matches!(plan, Plan::Expire { .. }) && !(final_ && pinned && matches!(plan, Plan::Prune { .. }));
                 match carry_out(core, plan, &state).await? {
                     Done::Yes => {}
                     Done::PlanAnew => done = false,

@@ -237,6 +237,13 @@ pub fn deleting(engine: &Engine, stream: StreamId, condition: &str) -> DeleteReq
 
 /// (v, sn) of all rows of a view, sorted.
 pub async fn rows_of(s: &StreamView) -> Vec<(i64, i64)> {
+    let mut rows = rows_in_order(s).await;
+    rows.sort_unstable();
+    rows
+}
+
+/// [`rows_of`] as they come.
+pub async fn rows_in_order(s: &StreamView) -> Vec<(i64, i64)> {
     let mut out = Vec::new();
     for part in &s.parts {
         let reader = PartReader::open_verified(&part.store, &part.key, &part.meta).await.unwrap();
@@ -261,7 +268,6 @@ pub async fn rows_of(s: &StreamView) -> Vec<(i64, i64)> {
         let sns = sns.as_primitive::<Int64Type>();
         out.extend((0..v.len()).map(|i| (v.value(i), sns.value(i))));
     }
-    out.sort_unstable();
     out
 }
 

@@ -64,7 +64,7 @@ fn of_partition(scene: &Scene<'_>, whole: bool, drops: &mut Vec<PartId>, ledger:
         let merges = |p: &&PartView| scene.volume(p).is_none_or(|v| !v.prefer_not_to_merge);
         // Of one volume, the hottest that has two: no row becomes cold by its neighbours.
         let volume = |p: &PartView| stream.tiers.volume_of(p.disk);
-        let mut volumes: Vec<_> = of_family().filter(|p| merges(p)).map(|p| volume(p)).collect();
+        let mut volumes: Vec<_> = of_family().filter(merges).map(volume).collect();
         volumes.sort_unstable();
         volumes.dedup();
         let of = |v| of_family().filter(|p| merges(p) && volume(p) == v).collect();

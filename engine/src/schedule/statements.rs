@@ -144,7 +144,7 @@ impl Engine {
             for plan in plans {
                 let kind = plan.kind().to_owned();
                 // Rows that a ref keeps are recorded as gone first: then their parts are merged as others are.
-                done &= !matches!(plan, Plan::Expire { .. }) && !(final_ && pinned && matches!(plan, Plan::Prune { .. }));
+                done &= !(matches!(plan, Plan::Expire { .. }) || final_ && pinned && matches!(plan, Plan::Prune { .. }));
                 match carry_out(core, plan, &state).await? {
                     Done::Yes => {}
                     Done::PlanAnew => done = false,

@@ -271,7 +271,10 @@ impl World {
     }
 
     async fn insert(&mut self) {
-        let (name, branch) = { let of = self.model.branches(); self.dice.one_of(&of).clone() };
+        let (name, branch) = {
+            let of = self.model.branches();
+            self.dice.one_of(&of).clone()
+        };
         let n = 1 + self.dice.below(6) as i64;
         let vs: Vec<i64> = (self.model.next_v..self.model.next_v + n).collect();
         self.model.next_v += n;
@@ -315,7 +318,10 @@ impl World {
     }
 
     async fn delete(&mut self) {
-        let (name, branch) = { let of = self.model.branches(); self.dice.one_of(&of).clone() };
+        let (name, branch) = {
+            let of = self.model.branches();
+            self.dice.one_of(&of).clone()
+        };
         let live = self.model.names.get(&name);
         if live.is_some_and(|n| n.ends.is_some_and(|at| at <= self.e.now())) {
             return;

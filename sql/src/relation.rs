@@ -31,6 +31,7 @@ use datafusion::{
     sql::sqlparser::ast::{self, Expr, Ident, ObjectName, Spanned, TableFactor, TableVersion, Value, VisitMut, VisitorMut},
 };
 use ebb_storage::stream_def::{TP_SN, TP_TIME};
+pub(crate) use rows::branch_name;
 use scope::Scope;
 use std::{ops::ControlFlow, sync::Arc};
 

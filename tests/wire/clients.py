@@ -68,6 +68,50 @@ with psycopg.connect(url, autocommit=True) as c:
     with c.transaction():
         c.execute("INSERT INTO p (ts, d, n, b) VALUES (%s, 'c', 3, false)", (when,))
     print("ok psycopg transaction")
+    c.execute("CREATE STREAM h (k int64, v string) ORDER BY k")
+    c.execute("INSERT INTO h VALUES (1, 'a'), (2, 'b')")
+    c.execute("INSERT INTO h VALUES (3, 'c')")
+    c.execute("ALTER STREAM h CREATE TAG two AS OF VERSION 1")
+    now = dt.datetime.fromtimestamp(1_750_000_000, dt.timezone.utc)
+    for binary in (False, True):
+        cursor = c.cursor(binary=binary)
+        for version, rows in ((1, 2), (2, 3), ("two", 2), ("main", 3), ("1", 2)):
+            assert cursor.execute("SELECT count(*) FROM h VERSION AS OF %s", (version,)).fetchone() == (rows,), version
+        for moment in (now, now.isoformat(), now.replace(tzinfo=None)):
+            assert cursor.execute("SELECT count(*) FROM h TIMESTAMP AS OF %s AS x", (moment,)).fetchone() == (3,), moment
+        cuts = "SELECT a.k FROM h VERSION AS OF %s a LEFT JOIN h VERSION AS OF %s b ON a.k = b.k WHERE b.k IS NULL"
+        assert cursor.execute(cuts, (2, "two")).fetchall() == [(3,)]
+        assert cursor.execute("SELECT k FROM changes('h', %s, %s)", (1, 2)).fetchall() == [(3,)]
+        assert cursor.execute("SELECT max(sn) FROM snapshots(%s)", ("h",)).fetchone() == (2,)
+    for refused in (when, 99, "nothing"):
+        word = "TIMESTAMP" if refused is when else "VERSION"
+        try:
+            c.execute(f"SELECT count(*) FROM h {word} AS OF %s", (refused,))
+            raise SystemExit("no error")
+        except psycopg.errors.UndefinedObject:
+            pass
+    print("ok psycopg cuts")
+    with psycopg.connect(url) as d:
+        assert d.execute("DELETE FROM h WHERE k >= %s", (2,)).rowcount == 2
+        d.execute("INSERT INTO h VALUES (4, 'd'), (5, 'd')")
+        assert d.execute("DELETE FROM h WHERE v = %s AND k = %s", ("d", 4)).rowcount == 1
+        assert d.execute("SELECT k FROM h ORDER BY k").fetchall() == [(1,), (5,)]
+        assert c.execute("SELECT count(*) FROM h").fetchone() == (3,)
+        d.rollback()
+        assert d.execute("SELECT count(*) FROM h").fetchone() == (3,)
+        with d.transaction():
+            d.execute("DELETE FROM h WHERE k = any(%s)", ([1, 2],))
+            try:
+                with d.transaction():
+                    d.execute("DELETE FROM h")
+                    raise ZeroDivisionError
+            except ZeroDivisionError:
+                pass
+            assert d.execute("SELECT k FROM h").fetchall() == [(3,)]
+    assert c.execute("SELECT k FROM h").fetchall() == [(3,)]
+    assert c.execute("CALL rollback_to_snapshot(%s, %s)", ("h", 2)).fetchone() == (3, 2, 4)
+    assert c.execute("SELECT count(*) FROM h").fetchone() == (3,)
+    print("ok psycopg deletes")
 
 
 async def with_asyncpg():
@@ -93,6 +137,22 @@ async def with_asyncpg():
     assert (await c.fetchrow("SELECT count(*), 1, 1 FROM arr"))["count"] == 1
     await c.execute("DROP STREAM arr")
     print("ok asyncpg arrays")
+    at_version = await c.prepare("SELECT count(*) FROM h VERSION AS OF $1")
+    for version, rows in (("1", 2), ("two", 2), ("main", 3)):
+        assert await at_version.fetchval(version) == rows, version
+    assert await c.fetchval("SELECT count(*) FROM h VERSION AS OF $1::int8 WHERE k > $2", 3, 2) == 1
+    assert await c.fetchval("SELECT count(*) FROM h TIMESTAMP AS OF $1", now) == 3
+    assert [r["k"] for r in await c.fetch("SELECT k FROM changes('h', $1, $2, deletes => $3)", 2, 3, True)] == [1, 2]
+    transaction = c.transaction()
+    await transaction.start()
+    assert await c.execute("DELETE FROM h WHERE k = $1 OR v IN (SELECT v FROM h VERSION AS OF $2 WHERE k = 2)", 3, "1") == "DELETE 2"
+    assert await c.fetchval("SELECT count(*) FROM h") == 1
+    await transaction.rollback()
+    assert await c.fetchval("SELECT count(*) FROM h") == 3
+    row = await c.fetchrow("CALL expire_snapshots($1, retain_last => $2, older_than => $3, dry_run => $4)", "h", 1, now, True)
+    assert row["snapshots_removed"] == 0, row
+    await c.execute("DROP STREAM h")
+    print("ok asyncpg cuts and deletes")
     await c.close()
 
 
@@ -137,6 +197,14 @@ with engine.begin() as c:
 with engine.connect() as c:
     assert list(c.execute(sa.select(p.c.d).order_by(p.c.d)).scalars()) == ["a", "b", "c", "d", "e", "f", "h"]
 print("ok sqlalchemy savepoints")
+with engine.begin() as c:
+    assert c.execute(sa.delete(p).where(p.c.d == "f")).rowcount == 1
+    assert c.execute(sa.text("SELECT count(*) FROM p VERSION AS OF :v"), {"v": 1}).scalar() == 1
+with engine.connect() as c:
+    assert "f" not in list(c.execute(sa.select(p.c.d)).scalars())
+with engine.begin() as c:
+    c.execute(p.insert(), dict(row, d="f"))
+print("ok sqlalchemy deletes")
 with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as c:
     assert c.execute(sa.text("SELECT count(*) FROM p")).scalar() == 7
 print("ok sqlalchemy autocommit")

@@ -13,5 +13,5 @@ async fn python_drivers() {
     let out = run(Command::new(&python).arg(file("clients.py")).arg(server.address.port().to_string())).unwrap();
     let (text, errors) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
     assert!(out.status.success(), "{text}\n{errors}");
-    assert_eq!(text.lines().filter(|l| l.starts_with("ok ")).count(), 14, "{text}");
+    assert_eq!(text.lines().filter(|l| l.starts_with("ok ")).count(), 18, "{text}");
 }

@@ -139,7 +139,7 @@ fn row(
 ) -> [Cell; COLUMNS.len()] {
     let place = shared.engine.place_of(meta);
     let main = meta.deletions.iter().filter(|d| d.branch == BranchId::MAIN);
-    let branch = if meta.origins.iter().all(|o| o.branch == BranchId::MAIN) { "main".to_owned() } else { branches(meta) };
+    let branch = branches(state, meta);
     let [due_rows, due_min, due_max, never] = due(state, meta);
     let known = |cell: &str| (!cell.is_empty()).then(|| cell.to_owned());
     [
@@ -180,7 +180,9 @@ fn row(
     ]
 }
 
-fn branches(meta: &PartMeta) -> String {
+/// Those that wrote rows of it.
+fn branches(state: Option<&StreamState>, meta: &PartMeta) -> String {
     let ids: std::collections::BTreeSet<_> = meta.origins.iter().map(|o| o.branch).collect();
-    ids.into_iter().map(|b| b.to_string()).collect::<Vec<_>>().join(", ")
+    let name = |id| state.map_or_else(|| format!("branch {id}"), |s| crate::relation::branch_name(s, id));
+    ids.into_iter().map(name).collect::<Vec<_>>().join(", ")
 }

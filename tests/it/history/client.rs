@@ -80,10 +80,79 @@ async fn parameters_are_cuts_and_are_resolved_as_the_statement_runs() {
         assert_eq!(lines(&stream.next().await.unwrap().unwrap()), [rows.to_string()]);
         lab.rows(&format!("INSERT INTO s VALUES ({rows})")).await;
     }
+    // EXPLAIN shows the cut, and no other position reads anything else.
+    let plans = lab.rows("EXPLAIN SELECT a FROM s VERSION AS OF 't' UNION ALL SELECT a FROM s VERSION AS OF 1").await.join("\n");
+    assert!(plans.contains("default.s VERSION AS OF 't'") && plans.contains("default.s VERSION AS OF 1"), "{plans}");
+    // Equal but for the cut: each keeps its own answer.
+    let twins = "SELECT (SELECT max(a) FROM s VERSION AS OF 1), (SELECT max(a) FROM s VERSION AS OF 2), (SELECT max(a) FROM s), \
+                 (SELECT max(a) FROM s TIMESTAMP AS OF '2026-03-01 00:00')";
+    assert_eq!(lab.row(twins).await, "1|2|5|1");
     // A tag of other columns is no answer to who was told of these.
     lab.rows("ALTER STREAM s ADD COLUMN b string DEFAULT 'x'").await;
     let all = session.prepare(told("SELECT * FROM s VERSION AS OF $1"), &[]).await.unwrap();
     assert!(session.execute(&all, vec![ScalarValue::Int64(Some(1))], CancellationToken::new()).await.is_ok());
     let e = session.execute(&all, vec![text("t")], CancellationToken::new()).await.err().unwrap();
     assert!(e.message().contains("must not change result type"), "{e}");
+}
+
+/// COPY of a branch, of a cut, and into a branch.
+#[tokio::test]
+async fn copy_reads_cuts_and_writes_branches() {
+    use bytes::Bytes;
+    let mut lab = Lab::new().await;
+    lab.rows("CREATE STREAM s (a int64, b string) ORDER BY a").await;
+    lab.rows("INSERT INTO s VALUES (1, 'x')").await;
+    lab.rows("ALTER STREAM s CREATE BRANCH dev").await;
+    lab.rows("INSERT INTO s VALUES (2, 'main')").await;
+    let mut session = lab.inside.db.session();
+    let begin = async |session: &mut Session, sql: &str| {
+        let statement = session.parse(sql)?.remove(0);
+        let prepared = session.prepare(statement, &[]).await?;
+        session.execute(&prepared, Vec::new(), CancellationToken::new()).await
+    };
+    let Outcome::CopyIn(mut copy) = begin(&mut session, "COPY s.branch_dev (a, b) FROM STDIN (FORMAT csv)").await.unwrap() else { panic!() };
+    copy.data(Bytes::from_static(b"10,copied\n11,copied\n")).await.unwrap();
+    assert_eq!(copy.finish().await.unwrap(), 2);
+    let unknown = begin(&mut session, "COPY s.branch_nothing FROM STDIN").await;
+    assert_eq!(unknown.err().unwrap().sqlstate(), "42704");
+    for (sql, wanted) in [
+        ("COPY s.branch_dev TO STDOUT (FORMAT csv)", vec!["10|copied", "11|copied", "1|x"]),
+        ("COPY default.s.branch_dev (b) TO STDOUT (FORMAT csv)", vec!["copied", "copied", "x"]),
+        ("COPY (SELECT a FROM s VERSION AS OF 1) TO STDOUT (FORMAT csv)", vec!["1"]),
+        ("COPY (SELECT a FROM s VERSION AS OF 'dev' WHERE a > 10) TO STDOUT (FORMAT csv)", vec!["11"]),
+        ("COPY s TO STDOUT (FORMAT csv)", vec!["1|x", "2|main"]),
+    ] {
+        let Outcome::CopyOut(mut copy) = begin(&mut session, sql).await.unwrap() else { panic!() };
+        let mut found = Vec::new();
+        while let Some(batch) = copy.stream.next().await {
+            found.extend(lines(&batch.unwrap()));
+        }
+        found.sort_unstable();
+        assert_eq!(found, wanted, "{sql}");
+    }
+}
+
+/// The statements that the README shows, in its order.
+#[tokio::test]
+async fn the_readme_runs() {
+    let mut lab = Lab::new().await;
+    let text = include_str!("../../../README.md");
+    let section = |title: &str| {
+        let from = text.find(&format!("## {title}\n")).unwrap();
+        let rest = &text[from + 3..];
+        let rest = &rest[..rest.find("\n## ").unwrap()];
+        let sql = rest.split("```sql\n").nth(1).unwrap();
+        sql[..sql.find("```").unwrap()].to_owned()
+    };
+    lab.rows(&section("A minute of it")).await;
+    for n in 0..45 {
+        lab.rows(&format!("INSERT INTO requests (ts, host, ms) VALUES (now(), 'h', {n})")).await;
+    }
+    lab.advance("2 hours").await;
+    let history = section("History");
+    let code: Vec<&str> = history.lines().map(|l| l.split("--").next().unwrap()).collect();
+    for statement in code.join("\n").split(';').filter(|s| !s.trim().is_empty()) {
+        lab.rows(statement).await;
+    }
+    assert_eq!(lab.row("SELECT sn FROM system.readers").await, "42");
 }

@@ -73,7 +73,7 @@ fn type_of(place: &str) -> DataType {
 }
 
 /// Arguments by place; `table` is another word for stream, as in every statement.
-fn arranged<'a>(call: &'a Call, procedure: Procedure) -> Result<Vec<Option<&'a ast::Expr>>> {
+fn arranged(call: &Call, procedure: Procedure) -> Result<Vec<Option<&ast::Expr>>> {
     let given = call.args.iter().map(|a| {
         let name = a.name.as_ref().map(|n| match n.as_str() {
             "table" => "stream".to_owned(),

@@ -154,5 +154,5 @@ async fn the_readme_runs() {
     for statement in code.join("\n").split(';').filter(|s| !s.trim().is_empty()) {
         lab.rows(statement).await;
     }
-    assert_eq!(lab.row("SELECT sn FROM system.readers").await, "42");
+    assert_eq!(lab.row("SELECT sn FROM system.readers").await, "41");
 }

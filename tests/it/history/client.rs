@@ -110,7 +110,9 @@ async fn copy_reads_cuts_and_writes_branches() {
         let prepared = session.prepare(statement, &[]).await?;
         session.execute(&prepared, Vec::new(), CancellationToken::new()).await
     };
-    let Outcome::CopyIn(mut copy) = begin(&mut session, "COPY s.branch_dev (a, b) FROM STDIN (FORMAT csv)").await.unwrap() else { panic!() };
+    let Outcome::CopyIn(mut copy) = begin(&mut session, "COPY s.branch_dev (a, b) FROM STDIN (FORMAT csv)").await.unwrap() else {
+        panic!()
+    };
     copy.data(Bytes::from_static(b"10,copied\n11,copied\n")).await.unwrap();
     assert_eq!(copy.finish().await.unwrap(), 2);
     let unknown = begin(&mut session, "COPY s.branch_nothing FROM STDIN").await;

@@ -30,7 +30,7 @@ use std::{
 };
 use support::*;
 
-const SEEDS: std::ops::Range<u64> = 0..8;
+const SEEDS: std::ops::Range<u64> = 0..24;
 const STEPS: usize = 40;
 /// Rows come due this long after their time.
 const LIFE_DAYS: i64 = 3;

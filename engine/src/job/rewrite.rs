@@ -83,12 +83,13 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
     }
     let removal = |cutoff| Removal { compiled: compiled.clone(), cutoff, compiler: core.options.compiler.clone(), folds: false };
     let groups: Vec<Vec<Arc<PartMeta>>> = if together { vec![metas] } else { metas.into_iter().map(|m| vec![m]).collect() };
-    let (mut outputs, mut failed) = (Vec::with_capacity(groups.len()), None);
+    let (mut outputs, mut failed, mut nothing_to_do) = (Vec::with_capacity(groups.len()), None, false);
     for (group, target) in groups.into_iter().zip(plan.targets()) {
         let parts: Vec<PartId> = group.iter().map(|m| m.id).collect();
         // Due rows that a ref still sees stay in their part, and are recorded as expired by a job of their own.
         let pinned = group.iter().any(|m| judge.needs().pinned_by(m).is_some());
         if pinned && !together && group.iter().all(|m| judge.needs().unneeded_rows(m) == 0) {
+            nothing_to_do = true;
             continue;
         }
         match rewrite(core, &removal(cutoff.filter(|_| !pinned)), &judge, group, target, &guard.running).await {
@@ -111,6 +112,9 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
         }
     }
     if outputs.is_empty() {
+        if nothing_to_do && failed.is_none() {
+            return Ok(());
+        }
         return Err(failed.unwrap_or_else(|| Error::conflict("the parts changed meanwhile")));
     }
     let committed = commit(core, plan, &compiled, expect, &mut outputs).await;

@@ -135,7 +135,10 @@ impl Engine {
             core.jobs.wait(Some(stream)).await;
             let state = core.stream(stream)?;
             let view = views::stream_view(core, &state)?;
-            let pinned = view.partitions.iter().flat_map(|p| &p.parts).any(|p| p.pin.is_some());
+            // What was due and is pruned before the others are merged, see there.
+            let (now, parts) = (core.now(), || view.partitions.iter().flat_map(|p| &p.parts));
+            let pinned = final_ && parts().any(|p| p.pin.is_some());
+            let goes_first: BTreeSet<PartId> = parts().filter(|p| pinned && p.pin.is_none() && p.first_due <= now).map(|p| p.id).collect();
             let plans = optimize::optimize(&view, partition, final_, core.now());
             if plans.is_empty() {
                 break;
@@ -144,7 +147,7 @@ impl Engine {
             for plan in plans {
                 let kind = plan.kind().to_owned();
                 // Rows that a ref keeps are recorded as gone first: then their parts are merged as others are.
-                done &= !(matches!(plan, Plan::Expire { .. }) || final_ && pinned && matches!(plan, Plan::Prune { .. }));
+                done &= !(matches!(plan, Plan::Expire { .. }) || matches!(&plan, Plan::Prune { parts, .. } if parts.iter().any(|p| goes_first.contains(p))));
                 match carry_out(core, plan, &state).await? {
                     Done::Yes => {}
                     Done::PlanAnew => done = false,

@@ -16,7 +16,7 @@ use ebb_storage::{
     lineage::{Seen, Visibility},
     manifest::{StreamState, edit::Timer},
     part::PartMeta,
-    refs::{Needed, Needs, Reader, Ref, RefKind},
+    refs::{Needs, Reader, Ref, RefKind},
     stream_def::StreamDef,
 };
 use std::{
@@ -126,9 +126,7 @@ impl Standing {
             (_, true) => 1,
             _ => origins().map(|(b, _)| b.0).max().unwrap_or(0).saturating_add(1),
         };
-        let dead =
-            meta.deletions.iter().any(|d| needs.deletion_is_dead(meta, d)) || meta.expired.iter().any(|e| needs.expired_is_dead(meta, e));
-        let reclaimable = dead || needs.rows(&meta.origins) != Needed::All;
+        let reclaimable = needs.unneeded_rows(meta) > 0;
         let by_ref = || {
             let p = needs.pinned_by(meta)?;
             let by = if p.kind == RefKind::Tag { PinnedBy::Tag } else { PinnedBy::Branch };

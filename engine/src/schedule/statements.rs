@@ -147,7 +147,8 @@ impl Engine {
             for plan in plans {
                 let kind = plan.kind().to_owned();
                 // Rows that a ref keeps are recorded as gone first: then their parts are merged as others are.
-                done &= !(matches!(plan, Plan::Expire { .. }) || matches!(&plan, Plan::Prune { parts, .. } if parts.iter().any(|p| goes_first.contains(p))));
+                done &= !(matches!(plan, Plan::Expire { .. })
+                    || matches!(&plan, Plan::Prune { parts, .. } if parts.iter().any(|p| goes_first.contains(p))));
                 match carry_out(core, plan, &state).await? {
                     Done::Yes => {}
                     Done::PlanAnew => done = false,

@@ -191,6 +191,7 @@ pub fn describe(written: Written, about: About) -> Stored {
         uncompressed_bytes: e.uncompressed_bytes,
         row_groups: e.row_groups,
         stats: e.stats,
+        sets: e.sets,
         min_time: e.min_time,
         max_time: e.max_time,
         written_at: about.written_at,

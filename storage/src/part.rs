@@ -4,7 +4,8 @@
 //! `staging` takes rows that are not in order yet, `sort` orders them before they are written, `encoding` chooses how columns are
 //! encoded, `encode` writes a file, `store` makes it durable, `reader` reads it back (`remote` where there is no file), `copy` brings it
 //! to another store, `recode` gives its pages another codec (`compress`), `coded` as it is coded (`dictionary` does that for one
-//! column), `merge` brings sorted parts together.
+//! column), `merge` brings sorted parts together; `value_set` is what an INDEX
+//! of type set keeps.
 
 mod coded;
 mod compress;
@@ -24,6 +25,7 @@ pub mod sort;
 pub mod staging;
 pub mod stats;
 pub mod store;
+pub mod value_set;
 
 pub use coded::{CodedRows, values_by_row};
 pub use encode::{Encoded, PartEncoder, WriteOptions};

@@ -196,6 +196,47 @@ async fn an_index_keeps_row_groups_from_being_read() {
     assert!(pruned.starts_with("1 total → 0 matched") || pruned.starts_with('1'), "{pruned}");
 }
 
+/// A set tells that a part has none of the values, though its bounds allow them: its file is not opened.
+#[tokio::test]
+async fn a_set_keeps_parts_from_being_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), &clock()).await;
+    db.execute("CREATE STREAM s (k int64, code nullable(string), INDEX c code TYPE set(4)) PARTITION BY tuple() ORDER BY k").await.unwrap();
+    for (k, codes) in
+        [(1, "('a'), ('m'), ('z')"), (2, "('a'), ('n'), ('z')"), (3, "('a'), ('b'), ('c'), ('d'), ('z')"), (4, "(NULL), ('a')")]
+    {
+        db.execute(&format!("INSERT INTO s SELECT {k}, column1 FROM (VALUES {codes})")).await.unwrap();
+        db.execute("SYSTEM FLUSH").await.unwrap();
+    }
+    let opened = async |filter: &str| {
+        let plan = db.sql(&format!("EXPLAIN SELECT k FROM s WHERE {filter}")).await.unwrap().collect().await.unwrap();
+        let text = arrow::util::pretty::pretty_format_batches(&plan).unwrap().to_string();
+        text.matches(".parquet").count()
+    };
+    let found = async |filter: &str| {
+        let rows = db.sql(&format!("SELECT k FROM s WHERE {filter} ORDER BY k")).await.unwrap().collect().await.unwrap();
+        rows.iter().flat_map(lines).collect::<Vec<_>>().join(" ")
+    };
+    // The third has too many values for a set: its bounds alone tell.
+    for (filter, parts, rows) in [
+        ("code = 'm'", 2, "1"),
+        ("code IN ('n', 'q')", 2, "2"),
+        ("code = 'a'", 4, "1 2 3 4"),
+        ("code = 'q'", 1, ""),
+        ("code NOT IN ('a', 'm', 'z')", 2, "2 3 3 3"),
+        ("code IN ('m', 'n') AND k < 9", 3, "1 2"),
+    ] {
+        assert_eq!((opened(filter).await, found(filter).await.as_str()), (parts, rows), "{filter}");
+    }
+    // What is merged has the values of all; what is written anew has its own.
+    db.execute("ALTER STREAM s MODIFY SETTING max_parts_to_merge_at_once = 10").await.unwrap();
+    db.execute("OPTIMIZE STREAM s FINAL").await.unwrap();
+    assert_eq!((opened("code = 'm'").await, found("code = 'n'").await.as_str()), (1, "2"));
+    db.execute("ALTER STREAM s RENAME COLUMN code TO name").await.unwrap();
+    assert_eq!(found("name = 'm'").await, "1");
+    db.close().await.unwrap();
+}
+
 #[tokio::test]
 async fn a_preview_has_a_row_for_each_rule_and_action() {
     let dir = tempfile::tempdir().unwrap();

@@ -405,6 +405,7 @@ fn same_columns(source: &Source, compiled: &Compiled) -> bool {
 /// A lone part, row group by row group; in another codec where it `recodes`.
 fn prune(source: &Source, removal: &Removal, recodes: bool, running: &Running, encoder: &mut Encoder) -> Result<Rewritten> {
     let compiled = &removal.compiled;
+    encoder.takes_over(&source.meta.sets);
     let mut counts = Counts::default();
     let mut facts: Vec<Gathering> = compiled.rules.iter().map(|r| Gathering::new(r, removal.cutoff)).collect();
     let asked = asked_columns(compiled, source.fate.asks_sns());

@@ -140,6 +140,7 @@ impl<'a> State<'a> {
             placement,
             row_groups: vec![rows],
             stats: Vec::new(),
+            sets: Vec::new(),
             min_time: slices.iter().map(Slice::first).min().unwrap_or_default(),
             max_time: slices.iter().map(Slice::last).max().unwrap_or_default(),
             written_at: about.now,

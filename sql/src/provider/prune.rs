@@ -1,7 +1,10 @@
 //! Which parts may hold rows that a query's filters keep, by the bounds in the manifest alone.
 
 use super::{stats::scalar, table::StreamTable};
-use arrow::array::{ArrayRef, BooleanArray, Int64Array, UInt64Array};
+use arrow::{
+    array::{Array, ArrayRef, BooleanArray, Int64Array, UInt64Array},
+    datatypes::DataType,
+};
 use datafusion::{
     catalog::Session,
     common::{Column, DFSchema, ScalarValue, pruning::PruningStatistics},
@@ -84,21 +87,25 @@ impl Bounds<'_> {
         (column.name == TP_SN).then(|| Arc::new(self.parts.iter().map(sn).collect::<Int64Array>()) as ArrayRef)
     }
 
-    fn values(&self, column: &Column, of: impl Fn(&ebb_storage::part::stats::ColumnStats) -> Option<Bound>) -> Option<ArrayRef> {
-        let id = self.id(column)?;
+    fn typed(&self, column: &Column) -> Option<(ColumnId, DataType)> {
         let schema = self.def.part_schema();
-        let ty = schema.field_with_name(&column.name).ok()?.data_type().clone();
+        Some((self.id(column)?, schema.field_with_name(&column.name).ok()?.data_type().clone()))
+    }
+
+    /// Whether the column had this type when the part was written: what is known of its values is in that.
+    fn wrote(&self, part: &PartMeta, id: ColumnId, ty: &DataType) -> bool {
+        let written = self.state.schema(part.schema_version);
+        id == ColumnId::TP_TIME || written.columns.iter().any(|c| c.id == id && c.ty.arrow() == *ty)
+    }
+
+    fn values(&self, column: &Column, of: impl Fn(&ebb_storage::part::stats::ColumnStats) -> Option<Bound>) -> Option<ArrayRef> {
+        let (id, ty) = self.typed(column)?;
         // Floats: NaN is above every bound that is kept.
         if ty.is_floating() {
             return None;
         }
         let none = ScalarValue::try_from(&ty).ok()?;
-        // Bounds are in the type that the column had when the part was written.
-        let same_type = |p: &&&PartMeta| {
-            let written = self.state.schema(p.schema_version);
-            id == ColumnId::TP_TIME || written.columns.iter().any(|c| c.id == id && c.ty.arrow() == ty)
-        };
-        let bound = |p: &&PartMeta| Some(p).filter(same_type)?.stats_of(id).and_then(&of).and_then(|b| scalar(&b, &ty));
+        let bound = |p: &&PartMeta| Some(p).filter(|p| self.wrote(p, id, &ty))?.stats_of(id).and_then(&of).and_then(|b| scalar(&b, &ty));
         ScalarValue::iter_to_array(self.parts.iter().map(|p| bound(p).unwrap_or_else(|| none.clone()))).ok()
     }
 }
@@ -122,7 +129,22 @@ impl PruningStatistics for Bounds<'_> {
         let counts: UInt64Array = self.parts.iter().map(|p| Some(p.rows)).collect();
         Some(Arc::new(counts))
     }
-    fn contained(&self, _: &Column, _: &HashSet<ScalarValue>) -> Option<BooleanArray> {
-        None
+    /// By the sets that indexes keep: whether a part has no other values than these, or none of them.
+    fn contained(&self, column: &Column, values: &HashSet<ScalarValue>) -> Option<BooleanArray> {
+        let (id, ty) = self.typed(column)?;
+        let values: HashSet<ScalarValue> = values.iter().map(|v| v.cast_to(&ty).ok()).collect::<Option<_>>()?;
+        let of_part = |part: &&PartMeta| {
+            let set = Some(part).filter(|p| self.wrote(p, id, &ty))?.sets.iter().find(|s| s.column == id)?;
+            let known: Vec<ScalarValue> = set.values.iter().map(|b| scalar(b, &ty)).collect::<Option<_>>()?;
+            let found = known.iter().filter(|v| values.contains(v)).count();
+            // NULLs are in no set.
+            let only = || found == known.len() && part.stats_of(id).and_then(|s| s.known_nulls()) == Some(0);
+            match found {
+                0 => Some(false),
+                _ => only().then_some(true),
+            }
+        };
+        let answers: BooleanArray = self.parts.iter().map(of_part).collect();
+        (answers.null_count() < answers.len()).then_some(answers)
     }
 }

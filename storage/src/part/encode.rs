@@ -12,8 +12,9 @@ use crate::{
         dictionary::{self, write::Codebook},
         encoding::{self, Choice},
         stats::{Bound, ColumnStats},
+        value_set::{ColumnSet, Gathered},
     },
-    stream_def::{IndexDef, IndexKind, StreamDef, TP_TIME},
+    stream_def::{ColumnDef, IndexDef, IndexKind, StreamDef, TP_TIME},
 };
 use arrow::{
     array::{Array, ArrayRef, AsArray},
@@ -62,6 +63,8 @@ pub struct WriteOptions {
     pub sorted_by: Vec<String>,
     /// Columns that get a bloom filter, with its share of false positives.
     pub bloom: Vec<(String, f64)>,
+    /// Columns of which a set of values is kept, with how many at the most; 0: as many as may be.
+    pub sets: Vec<(ColumnId, u64)>,
     pub row_group_rows: usize,
     /// Threads that encode columns side by side.
     pub threads: usize,
@@ -86,23 +89,34 @@ impl WriteOptions {
             column_codecs: def.stored().filter_map(|c| Some((c.id, c.codec?))).collect(),
             sorted_by,
             bloom,
+            sets: def.indexes.iter().filter_map(|i| set_of(i, def)).collect(),
             row_group_rows: ROW_GROUP_ROWS,
             threads: 1,
         }
     }
 }
 
-/// What an INDEX over a column comes to in a file: every column has bounds for its pages anyway; a set is kept as the filter that answers
-/// the same questions.
+/// What an INDEX over a column comes to in a file: every column has bounds for its pages anyway; a set is kept beside the file, for the
+/// part, and row groups have the filter that answers the same questions.
 fn bloom_of(index: &IndexDef, def: &StreamDef) -> Option<(String, f64)> {
     let false_positives = match index.kind {
         IndexKind::MinMax => return None,
         IndexKind::BloomFilter(ppm) => f64::from(ppm) / 1e6,
         IndexKind::Set(_) => BLOOM_FALSE_POSITIVES,
     };
+    Some((indexed(index, def)?.name.clone(), false_positives))
+}
+
+fn set_of(index: &IndexDef, def: &StreamDef) -> Option<(ColumnId, u64)> {
+    match index.kind {
+        IndexKind::Set(max) => Some((indexed(index, def)?.id, max)),
+        _ => None,
+    }
+}
+
+fn indexed<'a>(index: &IndexDef, def: &'a StreamDef) -> Option<&'a ColumnDef> {
     let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
-    let column = def.stored().find(|c| c.name == index.expr || quoted(&c.name) == index.expr)?;
-    Some((column.name.clone(), false_positives))
+    def.stored().find(|c| c.name == index.expr || quoted(&c.name) == index.expr)
 }
 
 /// What was written.
@@ -111,6 +125,7 @@ pub struct Encoded {
     pub rows: u64,
     pub row_groups: Vec<u64>,
     pub stats: Vec<ColumnStats>,
+    pub sets: Vec<ColumnSet>,
     pub uncompressed_bytes: u64,
     pub bytes: u64,
     /// xxh3-64 of the file.
@@ -136,12 +151,18 @@ pub struct PartEncoder<W: Write + Send> {
     buffered_bytes: usize,
     row_groups: Vec<u64>,
     stats: Vec<ColumnStats>,
+    /// By place in the schema.
+    sets: Vec<(usize, Gathered)>,
+    /// Sets of the part that row groups are taken over from.
+    foreign: Vec<ColumnSet>,
     uncompressed_bytes: u64,
 }
 
 impl<W: Write + Send> PartEncoder<W> {
     pub fn new(sink: W, options: WriteOptions) -> Self {
         let books = options.schema.fields().iter().map(|_| Codebook::default()).collect();
+        let place = |id: &ColumnId| options.schema.fields().iter().position(|f| field_id(f) == Some(*id));
+        let sets = options.sets.iter().filter_map(|(id, max)| Some((place(id)?, Gathered::new(*id, *max)))).collect();
         Self {
             options,
             sink: Some(Hashing::new(sink)),
@@ -153,6 +174,8 @@ impl<W: Write + Send> PartEncoder<W> {
             buffered_bytes: 0,
             row_groups: Vec::new(),
             stats: Vec::new(),
+            sets,
+            foreign: Vec::new(),
             uncompressed_bytes: 0,
         }
     }
@@ -183,6 +206,9 @@ impl<W: Write + Send> PartEncoder<W> {
         let batches = std::mem::take(&mut self.buffered);
         let rows = std::mem::take(&mut self.buffered_rows);
         self.buffered_bytes = 0;
+        for (at, set) in &mut self.sets {
+            batches.iter().try_for_each(|b| set.push(b.column(*at)))?;
+        }
         if self.file.is_none() {
             let codecs = &self.options.column_codecs;
             let choose = |(i, f): (usize, &Arc<Field>)| {
@@ -253,6 +279,7 @@ impl<W: Write + Send> PartEncoder<W> {
             min_time,
             max_time,
             stats: self.stats,
+            sets: self.sets.into_iter().filter_map(|(_, set)| set.finish()).collect(),
         }))
     }
 }

@@ -7,7 +7,7 @@ use crate::{
     codec::Codec,
     ids::{BranchId, ColumnId, CommitNo, DiskId, Fingerprint, Generation, PartId, SchemaVersion, Sn, StreamId},
     lineage::SnRange,
-    part::{row_set::RowSet, stats::ColumnStats},
+    part::{row_set::RowSet, stats::ColumnStats, value_set::ColumnSet},
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -38,6 +38,9 @@ pub struct PartMeta {
     pub row_groups: Vec<u64>,
     /// Stored columns and `_tp_time`; a column that the part lacks is missing here too.
     pub stats: Vec<ColumnStats>,
+    /// Of columns with an INDEX of type set, while their values are few.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sets: Vec<ColumnSet>,
     /// `_tp_time` of the rows, included.
     pub min_time: Timestamp,
     pub max_time: Timestamp,

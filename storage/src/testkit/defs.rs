@@ -55,6 +55,7 @@ pub fn part(id: PartId, sn: u64, rows: u64) -> PartMeta {
         uncompressed_bytes: 1000,
         row_groups: vec![rows],
         stats: Vec::new(),
+        sets: Vec::new(),
         min_time: Timestamp(0),
         max_time: Timestamp(0),
         written_at: Timestamp(0),

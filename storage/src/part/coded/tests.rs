@@ -49,6 +49,7 @@ fn options(schema: &SchemaRef, row_group_rows: usize) -> WriteOptions {
         column_codecs: Default::default(),
         sorted_by: vec![],
         bloom: vec![("host".into(), 0.01)],
+        sets: vec![],
         row_group_rows,
         threads: 1,
     }

@@ -5,7 +5,7 @@ use crate::{
     Result,
     codec::{Codec, ColumnCodec},
     ids::ColumnId,
-    part::{encode::ROW_GROUP_ROWS, reader::PartReader, recode},
+    part::{encode::ROW_GROUP_ROWS, reader::PartReader, recode, value_set::ColumnSet},
 };
 use arrow::datatypes::{Field, SchemaRef};
 use parquet::{
@@ -31,6 +31,7 @@ impl WriteOptions {
             column_codecs,
             sorted_by: sorting.iter().map_while(name).collect(),
             bloom: Vec::new(),
+            sets: Vec::new(),
             row_group_rows: ROW_GROUP_ROWS,
             threads: 1,
         }
@@ -58,6 +59,11 @@ impl<W: Write + Send> PartEncoder<W> {
         self.end_row_group()?;
         let (codec, own) = (self.options.codec, self.own_codecs());
         self.take_row_groups(from, groups, &|root| own.get(root).is_none_or(Option::is_none).then_some(codec), taken)
+    }
+
+    /// Row groups that are taken over from now on are of a part whose sets are these.
+    pub fn takes_over(&mut self, sets: &[ColumnSet]) {
+        self.foreign = sets.to_vec();
     }
 
     /// Each column's own codec.
@@ -95,6 +101,7 @@ impl<W: Write + Send> PartEncoder<W> {
                 }
                 let written = group.close()?;
                 crate::part::stats::fold(&mut self.stats, &self.options.schema, &written);
+                self.sets.iter_mut().for_each(|(_, set)| set.take_over(&self.foreign));
                 let rows = source.num_rows().max(0) as u64;
                 self.row_groups.push(rows);
                 chunks.written(i);

@@ -179,10 +179,14 @@ async fn a_transaction_deletes_and_inserts_as_one() {
         all
     };
     t.insert(s, vec![rows(&[("even", START.0, 10), ("odd", START.0, 11)])], v1()).await.unwrap();
-    assert_eq!(t.delete(&own(&t), deleting(&e, s, "host = 'even'")).await.unwrap(), 4, "0, 2, 4 and its own 10");
+    let base = || cut.stream(s).unwrap();
+    assert_eq!(t.delete(&cut, base(), deleting(&e, s, "v = 4")).await.unwrap(), 1);
+    assert_eq!(t.delete(&cut, base(), deleting(&e, s, "v = 4")).await.unwrap(), 0, "it is gone already");
+    assert_eq!(seen(&t).await, [0, 1, 2, 3, 5, 10, 11]);
+    assert_eq!(t.delete(&cut, base(), deleting(&e, s, "host = 'even'")).await.unwrap(), 3, "0, 2 and its own 10");
     assert_eq!(seen(&t).await, [1, 3, 5, 11]);
     let point = t.savepoint();
-    assert_eq!(t.delete(&own(&t), deleting(&e, s, "host = 'odd'")).await.unwrap(), 4);
+    assert_eq!(t.delete(&cut, base(), deleting(&e, s, "host = 'odd'")).await.unwrap(), 4);
     assert_eq!(seen(&t).await, Vec::<i64>::new());
     t.roll_back_to(point);
     assert_eq!(seen(&t).await, [1, 3, 5, 11]);

@@ -18,7 +18,7 @@ use crate::{
         staged::Waiting,
     },
     limits,
-    read::StreamView,
+    read::{ReadView, StreamView},
     sets,
     upgrade::upgrade,
     write::surely_failed,
@@ -160,13 +160,18 @@ impl Transaction {
         self.steps.truncate(point.0);
     }
 
-    /// Removes rows that match from what `view` has, this transaction's own inserts among it; how many. Others see it at the commit.
+    /// Removes rows that match from what `view`, a cut that `read` gave, has after what this transaction did before, its own inserts among
+    /// it; how many. Others see it at the commit. Each DELETE of a transaction is to be given the same cut.
     ///
     /// # Errors
     /// As [`Engine::delete`]; the transaction can go on without it.
-    pub async fn delete(&mut self, view: &StreamView, request: DeleteRequest) -> Result<u64> {
+    pub async fn delete(&mut self, read: &ReadView, view: StreamView, request: DeleteRequest) -> Result<u64> {
         self.check_room()?;
-        let (taken, mut rows) = take(&self.core, view, &request).await?;
+        let view = match self.pending().get(&request.stream) {
+            Some(own) => read.with_pending(view, own),
+            None => view,
+        };
+        let (taken, mut rows) = take(&self.core, &view, &request).await?;
         let mut own = Vec::new();
         for (i, step) in self.steps.iter().enumerate() {
             let Step::Rows { record, rows: batch, .. } = step else { continue };

@@ -59,7 +59,7 @@ pub(super) async fn run(session: &mut Session, delete: &Delete, source: &Source,
             };
             let mut transaction = block.transaction.lock().await;
             let transaction = transaction.as_mut().ok_or_else(|| Error::conflict("the transaction has ended"))?;
-            transaction.delete(&view, request).await?
+            transaction.delete(&cut.view, view, request).await?
         }
     };
     Ok(command(format!("DELETE {rows}")))

@@ -80,7 +80,9 @@ async fn a_reader_within_its_lag_reads_all_and_a_late_one_is_told() {
     // The one without MAX LAG kept nothing, and says so.
     let gone = w.unread("new").unwrap_err();
     assert_eq!(gone.kind(), ErrorKind::NotFound);
-    assert!(gone.message().contains("reader 'new' of default.s stands at sn 3, which is not kept any more: the oldest available is sn 5 of "));
+    assert!(
+        gone.message().contains("reader 'new' of default.s stands at sn 3, which is not kept any more: the oldest available is sn 5 of ")
+    );
     assert_eq!(w.info("new").3, "expired");
     // A minute after the first record that it has not read it is cut off, expired or not.
     w.e.advance_clock(Interval::seconds(56)).unwrap();
@@ -189,7 +191,10 @@ async fn a_leased_cut_stays_readable_for_its_time() {
 // Main's changes across a fast-forward begin where their first snapshot stood.
 #[tokio::test]
 async fn what_changed_since_a_branch_s_snapshot_is_what_came_after_it() {
-    use ebb_engine::{InsertOptions, history::{NewRef, RefMode}};
+    use ebb_engine::{
+        InsertOptions,
+        history::{NewRef, RefMode},
+    };
     use ebb_storage::refs::RefKind;
     let mut w = World::new(def("s", vec![])).await;
     w.write(1).await; // 1: 0

@@ -191,10 +191,10 @@ impl Appender {
 
 /// What the record list says of a record on a branch whose head was `before`.
 pub fn info_of(header: &RecordHeader, before: Sn, content: &Content, rows_added: u64) -> RecordInfo {
-    let (parent, rows_deleted) = match content {
-        Content::Lineage(new) => (new.parent.unwrap_or(before), 0),
-        Content::Delete(what) => (before, what.rows),
-        Content::Rows(_) | Content::Parts(_) => (before, 0),
+    let (parent, rows_added, rows_deleted) = match content {
+        Content::Lineage(new) => (new.parent.unwrap_or(before), new.rows_added, new.rows_deleted),
+        Content::Delete(what) => (before, 0, what.rows),
+        Content::Rows(_) | Content::Parts(_) => (before, rows_added, 0),
     };
     RecordInfo {
         sn: header.sn,

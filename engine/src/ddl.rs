@@ -4,7 +4,7 @@ use crate::{
     Engine,
     append::NewRecord,
     core::Core,
-    delete::{record_of, whole_partition},
+    delete::{record_of, rows_seen, whole_partition},
     disks::{checked_destinations, kept_volumes, no_policy},
     ingest::{
         content::{Content, NewLineage},
@@ -223,7 +223,8 @@ impl Engine {
         let _one = one.lock().await;
         let state = core.stream(stream)?;
         not_system(&state.def.database)?;
-        let new = NewLineage { base: Vec::new(), parent: None };
+        let view = self.read().stream(stream).ok_or_else(|| core.is_gone(stream))?;
+        let new = NewLineage { rows_deleted: rows_seen(core, &view).await?, ..NewLineage::default() };
         let record = NewRecord {
             stream,
             branch: BranchId::MAIN,
@@ -253,7 +254,8 @@ impl Engine {
         let layout = core.layout_lock(stream);
         let _layout = layout.lock().await;
         let view = self.read().stream(stream).ok_or_else(|| core.is_gone(stream))?;
-        let what = whole_partition(&view, partition)
+        let what = whole_partition(core, &view, partition)
+            .await?
             .ok_or_else(|| Error::not_found(format!("{} has no partition '{partition}': system.parts lists them", view.def.full_name())))?;
         let record = record_of(stream, BranchId::MAIN, &view.state, Verb::DropPartition, what)?;
         let sns = core.appender.append(core, vec![record]).await?;

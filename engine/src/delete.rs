@@ -322,10 +322,64 @@ pub(crate) async fn take(core: &Arc<Core>, view: &StreamView, request: &DeleteRe
 }
 
 /// Every row that a view has of a partition; `None` where it has none.
-pub(crate) fn whole_partition(view: &StreamView, partition: &str) -> Option<Deleting> {
-    let parts = || view.parts.iter().filter(|p| &*p.meta.partition == partition && view.state.parts.contains_key(&p.meta.id));
-    let hidden = |p: &LivePart| p.hidden.as_ref().map_or(0, |h| h.len());
-    let rows = parts().map(|p| p.meta.rows - hidden(p).min(p.meta.rows)).sum();
-    let targets: Vec<Target> = parts().map(|p| Target { part: p.meta.id, rows: RowsAt::All }).collect();
-    (!targets.is_empty()).then_some(Deleting { read: view.applied_sn, rows, targets })
+pub(crate) async fn whole_partition(core: &Arc<Core>, view: &StreamView, partition: &str) -> Result<Option<Deleting>> {
+    let parts = view.parts.iter().filter(|p| &*p.meta.partition == partition && view.state.parts.contains_key(&p.meta.id));
+    let (mut rows, mut targets) = (0, Vec::new());
+    for part in parts {
+        // Rows that the view does not see may come back one day; they are not dropped.
+        let seen = seen_rows(core, view, part).await?;
+        let of_part = match seen {
+            None => {
+                rows += part.meta.rows - part.hidden.as_ref().map_or(0, |h| h.len()).min(part.meta.rows);
+                RowsAt::All
+            }
+            Some(seen) => {
+                rows += seen.len();
+                sets::keep(core, (part.meta.stream, part.meta.id, part.meta.rows), sets::Kind::Deletion, seen).await?
+            }
+        };
+        targets.push(Target { part: part.meta.id, rows: of_part });
+    }
+    Ok((!targets.is_empty()).then_some(Deleting { read: view.applied_sn, rows, targets }))
+}
+
+/// How many rows a view has.
+pub(crate) async fn rows_seen(core: &Arc<Core>, view: &StreamView) -> Result<u64> {
+    let mut rows: u64 = view.tail.iter().map(|t| t.rows.num_rows() as u64).sum();
+    for part in &view.parts {
+        let hidden = part.hidden.as_ref().map_or(0, |h| h.len()).min(part.meta.rows);
+        rows += seen_rows(core, view, part).await?.map_or(part.meta.rows - hidden, |seen| seen.len());
+    }
+    Ok(rows)
+}
+
+/// The rows of a part that a view sees; `None` where its records do not matter.
+async fn seen_rows(core: &Arc<Core>, view: &StreamView, part: &LivePart) -> Result<Option<RowSet>> {
+    if part.sns.is_none() {
+        return Ok(None);
+    }
+    let request = DeleteRequest {
+        stream: part.meta.stream,
+        branch: None,
+        matches: Arc::new(EveryRow),
+        schema_version: view.def.schema_version,
+        skip: Arc::new(|_| false),
+    };
+    let found = find(core, &view.def, vec![part.clone()], &request, None).await?;
+    Ok(Some(found.parts.into_iter().next().map(|(_, rows)| rows).unwrap_or_default()))
+}
+
+/// A condition that holds of every row.
+struct EveryRow;
+
+impl RowExpr for EveryRow {
+    fn evaluate(&self, rows: &RecordBatch) -> Result<ArrayRef> {
+        Ok(Arc::new(BooleanArray::from(vec![true; rows.num_rows()])))
+    }
+    fn columns(&self) -> &[ColumnId] {
+        &[]
+    }
+    fn monotone_in(&self) -> Option<ColumnId> {
+        None
+    }
 }

@@ -5,7 +5,7 @@ mod support;
 
 use ebb_engine::{
     AsOf, Clock, Engine, ErrorKind, InsertOptions, Result,
-    history::{NewRef, RefMode},
+    history::{NewRef, RefMode, RollbackTo},
 };
 use ebb_storage::{
     ids::{BranchId, SchemaVersion, Sn, StreamId},
@@ -350,4 +350,53 @@ async fn a_tag_reads_a_column_that_was_dropped_after_it() {
     e.drop_ref(s, RefKind::Tag, "t", false).await.unwrap();
     e.optimize(s, None, true).await.unwrap();
     assert_eq!((parts(&e, s), values(&e, s).await), (1, vec![1, 2, 3, 4, 5]));
+}
+
+/// What main does not see when a partition is dropped is not dropped with it: picked later, it is there. The list says how many rows went.
+#[tokio::test]
+async fn a_dropped_partition_takes_what_is_seen_and_no_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = open(dir.path()).await;
+    let s = e.create_stream(def("s", vec![]), false).await.unwrap();
+    let first = insert(&e, s, 0..4).await;
+    let cut_off = insert(&e, s, 4..6).await;
+    e.optimize(s, None, true).await.unwrap();
+    e.rollback(s, RollbackTo::Sn(first)).await.unwrap();
+    let last = insert(&e, s, 6..7).await;
+    assert_eq!(values(&e, s).await, [0, 1, 2, 3, 6]);
+    let partition = e.read().stream(s).unwrap().parts[0].meta.partition.clone();
+    let dropped = e.drop_partition(s, &partition).await.unwrap();
+    let listed = |sn: Sn| e.read().state(s).unwrap().records.get(&sn).map(|r| (r.rows_added, r.rows_deleted)).unwrap();
+    assert_eq!((values(&e, s).await, listed(dropped)), (vec![], (0, 5)));
+    let picked = e.cherrypick(s, cut_off).await.unwrap().current_sn;
+    assert_eq!((values(&e, s).await, listed(picked)), (vec![4, 5], (2, 0)));
+    let truncated = e.truncate(s).await.unwrap();
+    assert_eq!((values(&e, s).await, listed(truncated)), (vec![], (0, 2)));
+    assert_eq!(at(&e, s, last).await, [0, 1, 2, 3, 6]);
+}
+
+/// proves that a fast-forward is refused where main has gone on, and says nothing new where it was done already.
+#[tokio::test]
+async fn main_that_has_gone_on_is_not_fast_forwarded() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = open(dir.path()).await;
+    let s = e.create_stream(def("s", vec![]), false).await.unwrap();
+    insert(&e, s, 0..1).await;
+    let branch = NewRef {
+        kind: RefKind::Branch,
+        mode: RefMode::Create,
+        if_not_exists: false,
+        name: "b".into(),
+        as_of: None,
+        retain_ms: None,
+        min_snapshots: None,
+        max_snapshot_age_ms: None,
+    };
+    e.create_ref(s, branch).await.unwrap();
+    insert(&e, s, 1..2).await;
+    let refused = e.fast_forward(s, "main", "b").await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Conflict, "{refused}");
+    let head = e.read().stream(s).unwrap().head_sn;
+    assert_eq!(e.fast_forward(s, "b", "main").await.unwrap().current_sn, head.next());
+    assert_eq!(e.fast_forward(s, "b", "main").await.unwrap().current_sn, head.next(), "it is there already");
 }

@@ -68,7 +68,7 @@ impl Engine {
             )));
         }
         let base = state.lineage(target.cut.branch, target.sn).map(|l| l.clipped(target.sn)).unwrap_or_default();
-        let new = NewLineage { base, parent: Some(target.sn) };
+        let new = NewLineage { base, parent: Some(target.sn), ..NewLineage::default() };
         self.edit_lineage(&state, BranchId::MAIN, Verb::Rollback, target.sn, new, None).await
     }
 
@@ -93,14 +93,16 @@ impl Engine {
             let id = moved.as_ref().map_or(BranchId::MAIN, |r| r.cut.branch);
             let target = state.resolve(&AsOf::Name(to.to_owned()), now, max_age)?;
             let (head, ancestry) = (state.head_of(id), Ancestry::of(&state));
-            if ancestry.is_ancestor(target.sn, head) {
+            let only_moved = |sn: &Sn| state.line_of(*sn).is_some_and(|l| l.verb == Verb::FastForward);
+            let above = || ancestry.between(target.sn, head, BETWEEN_NAMED);
+            if ancestry.is_ancestor(target.sn, head) && above().iter().all(only_moved) {
                 return Ok(Changed { previous_sn: head, target_sn: target.sn, current_sn: head });
             }
             if !ancestry.is_ancestor(head, target.sn) {
                 return Err(in_between(&state, &ancestry, (branch, head), (to, target.sn)));
             }
             let base = state.lineage(target.cut.branch, target.sn).map(|l| l.clipped(target.sn)).unwrap_or_default();
-            let new = NewLineage { base, parent: Some(target.sn) };
+            let new = NewLineage { base, parent: Some(target.sn), ..NewLineage::default() };
             match self.edit_lineage(&state, id, Verb::FastForward, target.sn, new, Some(head)).await {
                 // An insert came first: looked at again, it is what lies between.
                 Err(e) if e.kind() == ErrorKind::Conflict => continue,
@@ -142,7 +144,10 @@ impl Engine {
             Some((_, set)) => set.insert(one_record),
             None => base.push((picked.cut.branch, SnSet::new([one_record]))),
         }
-        self.edit_lineage(&state, BranchId::MAIN, Verb::CherryPick, sn, NewLineage { base, parent: None }, None).await
+        // A line of several appends does not tell what each of them brought.
+        let (rows_added, rows_deleted) = if line.count == 1 { (line.rows_added, line.rows_deleted) } else { (0, 0) };
+        let new = NewLineage { base, parent: None, rows_added, rows_deleted };
+        self.edit_lineage(&state, BranchId::MAIN, Verb::CherryPick, sn, new, None).await
     }
 
     /// With what is in the tail.

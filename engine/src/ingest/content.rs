@@ -25,11 +25,14 @@ pub enum Content {
     Delete(Arc<Deleting>),
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewLineage {
     pub base: Vec<(BranchId, SnSet)>,
     /// The record that the branch goes on from, where it is not its head.
     pub parent: Option<Sn>,
+    /// For the record list: rows that come to be seen, and rows that no longer are.
+    pub rows_added: u64,
+    pub rows_deleted: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

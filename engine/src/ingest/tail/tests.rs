@@ -73,7 +73,7 @@ fn many_small_records_are_few_chunks() {
 fn what_branches_see_stays_until_it_is_flushed_and_rows_are_of_one_branch() {
     let mut tail = Tail::new(Sn(0));
     tail.push(record(1, 1), Lsn(1), Content::Rows(rows_of(1, 3)));
-    tail.push(record(2, 1), Lsn(2), Content::Lineage(Arc::new(NewLineage { base: Vec::new(), parent: None })));
+    tail.push(record(2, 1), Lsn(2), Content::Lineage(Arc::new(NewLineage::default())));
     tail.push(RecordInfo { branch: BranchId(4), ..record(3, 1) }, Lsn(3), Content::Rows(rows_of(3, 2)));
     tail.push(record(4, 1), Lsn(4), Content::Rows(rows_of(4, 1)));
     // Earlier cuts still read what a truncation takes from later ones.

@@ -58,11 +58,16 @@ impl Engine {
         let expired = {
             let one = core.change_lock(stream);
             let _one = one.lock().await;
-            // A full disk keeps nobody from making room.
-            if let Err(e) = flush::flush(core, stream).await
-                && e.kind() != ErrorKind::Full
-            {
-                return Err(e);
+            // A full disk keeps nobody from making room: what nobody will be able to read needs none.
+            match flush::flush(core, stream).await {
+                Err(e) if e.kind() == ErrorKind::Full => {
+                    let (.., all) = everything_due(core, stream, &overrides)?;
+                    match flush::flush_but(core, stream, &all.forget).await {
+                        Err(e) if e.kind() != ErrorKind::Full => return Err(e),
+                        _ => {}
+                    }
+                }
+                flushed => _ = flushed?,
             }
             let tried = tried(core, stream, &overrides)?;
             expire(core, stream, &overrides).await?;
@@ -91,8 +96,8 @@ pub fn whole(live: &Live, stream: StreamId) -> Option<Arc<StreamState>> {
     live.manifest.stream(stream).map(|s| folded::whole(s, &live.tail(stream)))
 }
 
-/// What is due of the history as it stands, tail included; only what is in parts can be forgotten.
-fn due(core: &Core, stream: StreamId, overrides: &Overrides) -> Result<(Arc<Manifest>, Arc<StreamState>, Expiry)> {
+/// What is due of the history as it stands, tail included.
+fn everything_due(core: &Core, stream: StreamId, overrides: &Overrides) -> Result<(Arc<Manifest>, Arc<StreamState>, Expiry)> {
     let live = core.live.read();
     let manifest = live.manifest.clone();
     let state = whole(&live, stream).ok_or_else(|| core.is_gone(stream))?;
@@ -102,11 +107,17 @@ fn due(core: &Core, stream: StreamId, overrides: &Overrides) -> Result<(Arc<Mani
     let keep = StreamSettings::of(&state.def, &core.server()).keep;
     let by = refs::Overrides { older_than: overrides.older_than, retain_last: overrides.retain_last };
     let mut due = refs::expiry(&state, &keep, &by, &Pinning { readers: &readers, leased: &leased }, now);
+    due.next_at = due.next_at.into_iter().chain(core.leases.first_end(stream)).min();
+    Ok((manifest, state, due))
+}
+
+/// What can be forgotten of it: what is in parts.
+fn due(core: &Core, stream: StreamId, overrides: &Overrides) -> Result<(Arc<Manifest>, Arc<StreamState>, Expiry)> {
+    let (manifest, state, mut due) = everything_due(core, stream, overrides)?;
     let applied = manifest.stream(stream).map_or(Sn(0), |s| s.applied_sn);
     let in_parts = SnSet::new(due.forget.iter().copied()).intersection(&SnSet::new([SnRange { after: Sn(0), to: applied }]));
     due.snapshots = in_parts.ranges().iter().map(|r| r.to.0 - r.after.0).sum();
     due.forget = in_parts.ranges().to_vec();
-    due.next_at = due.next_at.into_iter().chain(core.leases.first_end(stream)).min();
     Ok((manifest, state, due))
 }
 

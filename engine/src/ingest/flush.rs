@@ -5,6 +5,7 @@
 
 use crate::{
     core::{Core, busy},
+    folded,
     ingest::{partition, tail::Tail, unsorted::Unsorted},
     job::told::{Told, part_row},
     place::Places,
@@ -17,8 +18,10 @@ use ebb_storage::{
     Error, ErrorKind, Result, Timestamp,
     clock::Stopwatch,
     ids::{BranchId, ColumnId, PartId, StreamId},
+    lineage::SnRange,
     manifest::{Edit, Expect, edit::PartEvent},
     part::{PartMeta, meta::Deletion},
+    refs::Needs,
 };
 use std::{
     collections::{BTreeMap, HashSet},
@@ -30,6 +33,11 @@ use std::{
 /// # Errors
 /// `NotFound` where the stream is gone, `Full` where the disk is.
 pub async fn flush(core: &Core, stream: StreamId) -> Result<bool> {
+    flush_but(core, stream, &[]).await
+}
+
+/// [`flush`] that forgets these sns in the same step: rows that nobody could read after it are not written.
+pub async fn flush_but(core: &Core, stream: StreamId, forget: &[SnRange]) -> Result<bool> {
     let lock = core.flush_lock(stream);
     let _one = lock.lock().await;
     let live = core.live.read();
@@ -44,7 +52,12 @@ pub async fn flush(core: &Core, stream: StreamId) -> Result<bool> {
     let compiled = core.compiled(&state.def)?;
     let shares = {
         let (compiled, tail, compiler) = (compiled.clone(), tail.clone(), core.options.compiler.clone());
-        busy(move || shares(&compiled, &tail, compiler.as_ref())).await?
+        let needs = (!forget.is_empty()).then(|| {
+            let mut after = folded::whole(&state, &tail).as_ref().clone();
+            after.forget(forget);
+            Needs::of(&after, &core.pins_of(&after))
+        });
+        busy(move || shares(&compiled, &tail, needs.as_ref(), compiler.as_ref())).await?
     };
     let mut stored: Vec<Stored> = Vec::with_capacity(shares.len());
     for share in shares {
@@ -72,6 +85,9 @@ pub async fn flush(core: &Core, stream: StreamId) -> Result<bool> {
             edits.push(Edit::SetLineage { stream, branch: *branch, lineage: lineage.clone() });
         }
         edits.push(Edit::Apply { stream, sn: upto, records });
+        if !forget.is_empty() {
+            edits.push(Edit::Forget { stream, sns: forget.to_vec() });
+        }
         edits.push(Edit::LogApplied { lsn: core.appender.applied_once(core, &[(stream, upto)]) });
         let mut new: HashSet<PartId> = HashSet::new();
         for part in metas {
@@ -120,10 +136,18 @@ struct Share {
 }
 
 /// The tail's rows by branch and partition.
-fn shares(compiled: &Compiled, tail: &Tail, compiler: &dyn crate::expr::ExprCompiler) -> Result<Vec<Share>> {
+fn shares(compiled: &Compiled, tail: &Tail, needs: Option<&Needs>, compiler: &dyn crate::expr::ExprCompiler) -> Result<Vec<Share>> {
     let mut filled: Vec<ColumnId> = Vec::new();
     let mut shares: BTreeMap<(BranchId, Arc<str>), Vec<(RecordBatch, ArrayRef)>> = BTreeMap::new();
     for chunk in tail.chunks() {
+        let needed = match needs {
+            None => Some(chunk.as_ref().clone()),
+            Some(needs) => {
+                let alive = needs.alive(chunk.branch, &[], &[]);
+                chunk.with(|sn| alive.contains(sn))
+            }
+        };
+        let Some(chunk) = needed else { continue };
         let rows = match chunk.schema_version == compiled.def.schema_version {
             true => chunk.rows.clone(),
             false => {

@@ -29,7 +29,7 @@ pub struct Gap {
 
 impl StreamState {
     /// Takes these sns from what can be read.
-    pub(crate) fn forget(&mut self, sns: &[SnRange]) {
+    pub fn forget(&mut self, sns: &[SnRange]) {
         sns.iter().for_each(|range| self.readable.remove(*range));
         let gone: BTreeSet<Sn> = sns.iter().flat_map(|range| self.unreadable(*range)).collect();
         if !gone.is_empty() {

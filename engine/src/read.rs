@@ -21,7 +21,7 @@ use ebb_storage::{
     ids::{BranchId, CommitNo, SchemaVersion, Sn, StreamId},
     lineage::{Cut, Seen, SnRange, SnSet, Visibility},
     manifest::{Manifest, StreamState},
-    part::{PartMeta, RowSet},
+    part::{PartMeta, RowSet, meta::Origin},
     refs::AsOf,
     stream_def::{SettingValue, StreamDef},
 };
@@ -144,6 +144,27 @@ impl TailRows {
             Some(sns) => Arc::new(sns.clone()),
             None => Arc::new(Int64Array::from_value(self.sn.0 as i64, self.rows.num_rows())),
         }
+    }
+}
+
+impl StreamView {
+    /// How many rows there are; of a part of which only some records are seen, their share.
+    pub fn rows_about(&self) -> u64 {
+        let of_part = |p: &LivePart| {
+            let hidden = p.hidden.as_ref().map_or(0, |h| h.len());
+            let Some(sns) = &p.sns else { return p.meta.rows.saturating_sub(hidden) };
+            let size = |set: &SnSet| set.ranges().iter().map(|r| u128::from(r.to.0 - r.after.0)).sum::<u128>();
+            let share = |o: &Origin| {
+                let own = SnSet::new([o.sns]);
+                u128::from(o.rows) * size(&own.intersection(sns)) / size(&own).max(1)
+            };
+            let seen = p.meta.origins.iter().map(share).sum::<u128>();
+            // Hidden rows are taken to lie evenly among all.
+            let left = seen * u128::from(p.meta.rows.saturating_sub(hidden)) / u128::from(p.meta.rows.max(1));
+            u64::try_from(left).unwrap_or(u64::MAX)
+        };
+        let tail: u64 = self.tail.iter().map(|t| t.rows.num_rows() as u64).sum();
+        tail + self.parts.iter().map(of_part).sum::<u64>()
     }
 }
 

@@ -134,12 +134,14 @@ impl Engine {
         let info = |r: &Arc<Reader>| {
             let state = view.state(r.stream)?;
             let lag = r.lag(&state, now);
+            // Forgotten records do not say any more how many rows they brought: the parts do.
+            let rows = view.changes(r.stream, r.sn, None).map_or(lag.rows, |c| c.added.rows_about());
             Some(ReaderInfo {
                 name: r.name.clone(),
                 database: state.def.database.clone(),
                 stream: state.def.name.clone(),
                 sn: r.sn,
-                lag_rows: lag.rows,
+                lag_rows: rows,
                 lag_ms: lag.ms,
                 max_lag_ms: r.max_lag_ms,
                 state: match position(&state, r, now) {

@@ -114,6 +114,7 @@ fn planning(manifest: &Manifest) {
         stops: Stops::default(),
         tiers: Arc::new(TierView::of_one(DiskView::unlimited(DiskId::DEFAULT, "default"))),
         pools: Pools::default(),
+        relief: None,
         partitions: partitions
             .into_iter()
             .map(|(value, parts)| PartitionView { value, pruned_at: None, recompressed_at: None, parts })

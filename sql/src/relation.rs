@@ -57,6 +57,9 @@ struct Relation {
     hidden: &'static [&'static str],
 }
 
+/// Begins the number of a resolved reference; nobody writes it.
+const MARK: char = '\u{2060}';
+
 /// Of streams, where they can be named.
 pub(crate) const HIDDEN: &[&str] = &[TP_TIME, TP_SN];
 
@@ -172,7 +175,8 @@ impl Finder<'_> {
             }
         };
         *args = None;
-        *version = Some(TableVersion::VersionAsOf(Expr::Value(Value::Number(self.relations.found.len().to_string(), false).into())));
+        let place = Value::Placeholder(format!("{MARK}{}", self.relations.found.len()));
+        *version = Some(TableVersion::VersionAsOf(Expr::Value(place.into())));
         name.0.drain(..name.0.len().saturating_sub(1));
         self.relations.found.push(found);
         Ok(())
@@ -211,7 +215,7 @@ impl VisitorMut for Finder<'_> {
 fn number(version: &TableVersion) -> Option<usize> {
     match version {
         TableVersion::VersionAsOf(Expr::Value(v)) => match &v.value {
-            Value::Number(n, _) => n.parse().ok(),
+            Value::Placeholder(n) => n.strip_prefix(MARK)?.parse().ok(),
             _ => None,
         },
         _ => None,

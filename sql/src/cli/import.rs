@@ -62,7 +62,8 @@ async fn load(database: &Database, import: &Import) -> Result<u64> {
         database.execute(&statement).await?;
         complain(&format!("created {}:\n{statement}", import.stream));
     }
-    let def = names::find(&database.engine().manifest(), &stream_name(&import.stream)?, crate::database::DEFAULT_DATABASE)?.def.clone();
+    let name = stream_name(&import.stream)?;
+    let def = names::find_on(&database.engine().manifest(), &name, crate::database::DEFAULT_DATABASE)?.0.def.clone();
     let bar = bar(&import.file)?;
     let (sender, receiver) = tokio::sync::mpsc::channel(AHEAD);
     let (reading, counter) = (import.clone(), bar.clone());

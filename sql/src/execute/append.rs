@@ -23,7 +23,9 @@ pub(crate) async fn append_all(shared: &Arc<Shared>, name: &str, batches: impl S
 pub(crate) async fn append_parts(shared: &Arc<Shared>, name: &str, parts: impl Stream<Item = Result<Part>> + Send) -> Result<u64> {
     let session = Session::new(shared.clone());
     let manifest = shared.engine.manifest();
-    let def = crate::bind::names::find(&manifest, &stream_name(name)?, session.database())?.def.clone();
+    let name = stream_name(name)?;
+    let (found, branch) = crate::bind::names::find_on(&manifest, &name, session.database())?;
+    let (def, branch) = (found.def.clone(), branch.map(str::to_owned));
     let cut = session.cut().await;
     let state = session.context(&cut, false);
     let mut running: Option<(SchemaRef, Ingest)> = None;
@@ -34,7 +36,7 @@ pub(crate) async fn append_parts(shared: &Arc<Shared>, name: &str, parts: impl S
             Some(r) => r,
             None => {
                 let names = batch.schema_ref().fields().iter().map(|f| (f.name().clone(), 0)).collect();
-                let target = Target::of(def.clone(), Some(names))?;
+                let target = Target { branch: branch.clone(), ..Target::of(def.clone(), Some(names))? };
                 running.insert((batch.schema(), Ingest::new(&session, &state, target, cut.now)?))
             }
         };

@@ -138,7 +138,9 @@ fn row(
     fate: Option<&Explained>,
 ) -> [Cell; COLUMNS.len()] {
     let place = shared.engine.place_of(meta);
-    let main = meta.deletions.iter().filter(|d| d.branch == BranchId::MAIN);
+    // What main's head sees of deletions; nobody sees anything of a part that is gone.
+    let seen = state.filter(|_| removed_at.is_none()).map(|s| s.seen(&s.head()));
+    let main = meta.deletions.iter().filter(|d| seen.as_ref().map_or(d.branch == BranchId::MAIN, |s| s.contains(d.branch, d.sn)));
     let branch = branches(state, meta);
     let [due_rows, due_min, due_max, never] = due(state, meta);
     let known = |cell: &str| (!cell.is_empty()).then(|| cell.to_owned());

@@ -115,6 +115,11 @@ async fn copy_reads_cuts_and_writes_branches() {
     };
     copy.data(Bytes::from_static(b"10,copied\n11,copied\n")).await.unwrap();
     assert_eq!(copy.finish().await.unwrap(), 2);
+    // As do batches of the API.
+    let batch =
+        arrow::array::RecordBatch::try_from_iter([("a", std::sync::Arc::new(arrow::array::Int64Array::from(vec![12])) as _)]).unwrap();
+    assert_eq!(lab.inside.db.stream("s.branch_dev").append(batch).await.unwrap(), 1);
+    lab.rows("DELETE FROM s.branch_dev WHERE a = 12").await;
     let unknown = begin(&mut session, "COPY s.branch_nothing FROM STDIN").await;
     assert_eq!(unknown.err().unwrap().sqlstate(), "42704");
     for (sql, wanted) in [

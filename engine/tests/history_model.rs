@@ -25,7 +25,7 @@ use ebb_storage::{
     testkit::crash_store::{CrashDisk, Unsynced},
 };
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, hash_map::Entry},
     sync::Arc,
 };
 use support::*;
@@ -182,7 +182,7 @@ impl World {
         // Less than a day: most of what is left aside goes on the way.
         d = with(d, "history_max_snapshot_age_ms", 1 + (seed % 3) as i64 * 40_000_000);
         d = with(d, "history_min_snapshots_to_keep", 1 + (seed % 4) as i64);
-        if seed % 5 == 0 {
+        if seed.is_multiple_of(5) {
             d = with(d, "history_max_snapshots", 6);
         }
         let s = e.create_stream(d, false).await.unwrap();
@@ -218,12 +218,12 @@ impl World {
         let mut out = Vec::new();
         for part in &view.parts {
             let key = (part.meta.id, part.meta.placement.generation);
-            if !self.files.contains_key(&key) {
+            if let Entry::Vacant(file) = self.files.entry(key) {
                 let whole = LivePart { hidden: None, sns: None, ..part.clone() };
                 let mut alone = view.clone();
                 (alone.parts, alone.tail) = (vec![whole], Vec::new());
                 let in_order = rows_in_order(&alone).await;
-                self.files.insert(key, in_order);
+                file.insert(in_order);
             }
             for (i, (v, sn)) in self.files[&key].iter().enumerate() {
                 let seen = part.sns.as_ref().is_none_or(|set| set.contains(Sn(*sn as u64)));

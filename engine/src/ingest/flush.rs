@@ -135,10 +135,12 @@ struct Share {
     filled: Vec<ColumnId>,
 }
 
+type RowsWithSns = Vec<(RecordBatch, ArrayRef)>;
+
 /// The tail's rows by branch and partition.
 fn shares(compiled: &Compiled, tail: &Tail, needs: Option<&Needs>, compiler: &dyn crate::expr::ExprCompiler) -> Result<Vec<Share>> {
     let mut filled: Vec<ColumnId> = Vec::new();
-    let mut shares: BTreeMap<(BranchId, Arc<str>), Vec<(RecordBatch, ArrayRef)>> = BTreeMap::new();
+    let mut shares: BTreeMap<(BranchId, Arc<str>), RowsWithSns> = BTreeMap::new();
     for chunk in tail.chunks() {
         let needed = match needs {
             None => Some(chunk.as_ref().clone()),

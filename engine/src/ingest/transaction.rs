@@ -34,7 +34,7 @@ use ebb_storage::{
     verb::Verb,
 };
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, hash_map::Entry},
     sync::Arc,
 };
 
@@ -319,9 +319,9 @@ impl Transaction {
             Step::Delete { request, upto, taken, .. } => Some((request, *upto, taken)),
             _ => None,
         });
-        if !layouts.contains_key(&stream) {
+        if let Entry::Vacant(place) = layouts.entry(stream) {
             flush(core, stream).await?;
-            layouts.insert(stream, core.layout_lock(stream).lock_owned().await);
+            place.insert(core.layout_lock(stream).lock_owned().await);
         }
         for (request, upto, taken) in requests {
             read = upto;

@@ -144,8 +144,10 @@ fn forget(h: &mut History, after: u64, n: u64) {
     sns.into_iter().for_each(|sn| h.forget(sn - 1, sn));
 }
 
+type Records = Vec<(BranchId, Sn)>;
+
 /// A history made by these steps: with it each insert and each delete.
-pub(in crate::refs) fn played(steps: &[Step]) -> (History, Vec<(BranchId, Sn)>, Vec<(BranchId, Sn)>) {
+pub(in crate::refs) fn played(steps: &[Step]) -> (History, Records, Records) {
     let mut h = History::new();
     h.insert();
     let mut written: Vec<(BranchId, Sn)> = vec![(BranchId::MAIN, Sn(1))];

@@ -156,7 +156,8 @@ impl StreamView {
             let size = |set: &SnSet| set.ranges().iter().map(|r| u128::from(r.to.0 - r.after.0)).sum::<u128>();
             let share = |o: &Origin| {
                 let own = SnSet::new([o.sns]);
-                u128::from(o.rows) * size(&own.intersection(sns)) / size(&own).max(1)
+                let all = size(&own).max(1);
+                (u128::from(o.rows) * size(&own.intersection(sns)) + all / 2) / all
             };
             let seen = p.meta.origins.iter().map(share).sum::<u128>();
             // Hidden rows are taken to lie evenly among all.

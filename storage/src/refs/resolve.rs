@@ -86,8 +86,10 @@ impl StreamState {
     fn resolve_sn(&self, sn: Sn) -> Result<Resolved> {
         let line = self.line_of(sn).filter(|_| self.readable.contains(sn));
         let Some(line) = line else {
-            let newest = self.records.last().map_or(Sn(0), |(sn, _)| *sn);
+            // Those of a branch that was dropped are not listed, and were given all the same.
+            let newest = self.records.last().map_or(Sn(0), |(sn, _)| *sn).max(self.applied_sn);
             let what = match sn > newest {
+                _ if sn == Sn(0) => format!("snapshots of {} are numbered from 1: 0 is the empty stream", self.def.full_name()),
                 true => format!("snapshot {sn} of {} does not exist: the newest is {newest}", self.def.full_name()),
                 false => format!("snapshot {sn} of {} is not kept any more: {}", self.def.full_name(), self.oldest()),
             };

@@ -25,11 +25,13 @@ use std::sync::Arc;
 impl Core {
     /// Commits, and shows the new manifest to readers in the same step.
     pub async fn commit(&self, edits: Vec<Edit>, expect: Vec<Expect>) -> Result<Arc<Manifest>> {
-        self.committer.commit(edits, expect, |m| self.show(m)).await
+        self.committer.commit(edits, expect, self.shows()).await
     }
 
-    pub fn show(&self, manifest: &Arc<Manifest>) {
-        self.live.publish(|live| live.manifest = manifest.clone());
+    /// Shows a new manifest to readers.
+    pub fn shows(&self) -> impl FnOnce(&Arc<Manifest>) + Send + 'static {
+        let live = self.live.clone();
+        move |manifest| live.publish(|live| live.manifest = manifest.clone())
     }
 }
 
@@ -42,7 +44,7 @@ impl Engine {
             true => Err(Error::conflict(format!("database '{name}' exists already"))),
             false => Ok(vec![Edit::CreateDatabase { name: name.to_owned() }]),
         };
-        let done = self.core.committer.commit_with(Vec::new(), edits, |m| self.core.show(m)).await;
+        let done = self.core.committer.commit_with(Vec::new(), edits, self.core.shows()).await;
         match done {
             Err(e) if e.kind() == ErrorKind::Conflict && if_not_exists => Ok(()),
             other => other.map(|_| ()),
@@ -65,7 +67,7 @@ impl Engine {
             edits.push(Edit::DropDatabase { name: name.to_owned() });
             Ok(edits)
         };
-        let done = self.core.committer.commit_with(Vec::new(), edits, |m| self.core.show(m)).await;
+        let done = self.core.committer.commit_with(Vec::new(), edits, self.core.shows()).await;
         match done {
             Err(e) if e.kind() == ErrorKind::NotFound && if_exists => return Ok(()),
             other => other?,
@@ -104,7 +106,7 @@ impl Engine {
             }
             Ok(vec![Edit::CreateStream(Box::new(def))])
         };
-        let done = self.core.committer.commit_with(Vec::new(), edits, |m| self.core.show(m)).await;
+        let done = self.core.committer.commit_with(Vec::new(), edits, self.core.shows()).await;
         match done {
             Err(e) if e.kind() == ErrorKind::Conflict && if_not_exists && id != StreamId::default() => Ok(id),
             other => other.map(|_| id),
@@ -183,7 +185,7 @@ impl Engine {
             let def = StreamDef { database: database.to_owned(), name: name.to_owned(), ..state.def.as_ref().clone() };
             Ok(vec![Edit::AlterStream(Box::new(def))])
         };
-        self.core.committer.commit_with(Vec::new(), edits, |m| self.core.show(m)).await?;
+        self.core.committer.commit_with(Vec::new(), edits, self.core.shows()).await?;
         self.core.compiled.forget(stream);
         Ok(())
     }
@@ -192,8 +194,9 @@ impl Engine {
         let def = self.core.stream(stream)?.def.clone();
         not_system(&def.database)?;
         self.core.remember_name(&def);
-        let publish = |m: &Arc<Manifest>| {
-            self.core.live.publish(|live| {
+        let live = self.core.live.clone();
+        let publish = move |m: &Arc<Manifest>| {
+            live.publish(|live| {
                 live.manifest = m.clone();
                 live.drop_tail(stream);
             });

@@ -82,7 +82,7 @@ impl Engine {
                 false => Err(Error::conflict(format!("disk '{}' was changed meanwhile: try again", def.name))),
             }
         };
-        core.committer.commit_with(Vec::new(), edits, |m| core.show(m)).await?;
+        core.committer.commit_with(Vec::new(), edits, core.shows()).await?;
         let disk = core.disks.attach(def);
         if let Some(space) = &disk.space {
             space.set_placed(placed_on(core, id));
@@ -155,7 +155,7 @@ impl Engine {
             Some(found) => Err(Error::conflict(format!("{found}: move it, or drop its stream, before the disk"))),
             None => Ok(vec![Edit::DropDisk(def.id)]),
         };
-        core.committer.commit_with(Vec::new(), edits, |m| core.show(m)).await?;
+        core.committer.commit_with(Vec::new(), edits, core.shows()).await?;
         core.jobs.wake();
         Ok(())
     }

@@ -65,7 +65,7 @@ impl Engine {
             }
             Ok(vec![Edit::SetPolicy(Box::new(policy))])
         };
-        core.committer.commit_with(Vec::new(), edits, |m| core.show(m)).await?;
+        core.committer.commit_with(Vec::new(), edits, core.shows()).await?;
         core.jobs.wake();
         Ok(())
     }
@@ -92,7 +92,7 @@ impl Engine {
                 None => Ok(vec![Edit::DropPolicy { name: name.to_owned() }]),
             }
         };
-        match core.committer.commit_with(Vec::new(), edits, |m| core.show(m)).await {
+        match core.committer.commit_with(Vec::new(), edits, core.shows()).await {
             Err(e) if e.kind() == ErrorKind::NotFound && if_exists => Ok(()),
             other => other.map(|_| ()),
         }

@@ -53,6 +53,12 @@ impl Engine {
             return Err(Error::invalid("retain_last is at least 1: the head of a branch is always kept"));
         }
         if overrides.dry_run {
+            // As the call itself does: what is still in the log would not be counted.
+            if let Err(e) = flush::flush(core, stream).await
+                && e.kind() != ErrorKind::Full
+            {
+                return Err(e);
+            }
             return tried(core, stream, &overrides);
         }
         let expired = {
@@ -137,7 +143,7 @@ async fn expire(core: &Core, stream: StreamId, overrides: &Overrides) -> Result<
         return Ok(due);
     }
     let edits = |m: &Manifest, (_, time): (_, Timestamp)| Ok(edits_of(m, stream, &due, time));
-    core.committer.commit_with(Vec::new(), edits, |m| core.show(m)).await?;
+    core.committer.commit_with(Vec::new(), edits, core.shows()).await?;
     // A reader that was cut off keeps rules from nothing any more.
     core.jobs.wake();
     Ok(due)

@@ -194,7 +194,7 @@ impl Engine {
             let cut = Cut { horizon, ..r.cut };
             Ok(vec![Edit::SetRef { stream, r: Box::new(Ref { cut, ..r }), lineage: None }])
         };
-        core.committer.commit_with(Vec::new(), edits, |m| core.show(m)).await?;
+        core.committer.commit_with(Vec::new(), edits, core.shows()).await?;
         Ok(())
     }
 }

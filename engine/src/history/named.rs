@@ -56,7 +56,7 @@ impl Engine {
             made = edits.is_some();
             edits.ok_or_else(|| Error::conflict("the ref exists already"))
         };
-        let done = core.committer.commit_with(Vec::new(), edits, |m| core.show(m)).await;
+        let done = core.committer.commit_with(Vec::new(), edits, core.shows()).await;
         match done {
             Err(e) if e.kind() == ErrorKind::Conflict && !made => Ok(false),
             other => other.map(|_| true),
@@ -89,7 +89,7 @@ impl Engine {
                 None => state.live_ref(name, Timestamp::MIN, None).map(|_| Vec::new()),
             }
         };
-        let done = core.committer.commit_with(Vec::new(), edits, |m| core.show(m)).await;
+        let done = core.committer.commit_with(Vec::new(), edits, core.shows()).await;
         match done {
             Err(e) if e.kind() == ErrorKind::NotFound && if_exists && core.stream(stream).is_ok() => Ok(false),
             other => other.map(|_| true),

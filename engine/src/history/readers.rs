@@ -84,7 +84,7 @@ impl Engine {
                 false => Ok(vec![Edit::SetReader(Box::new(reader))]),
             }
         };
-        let done = core.committer.commit_with(Vec::new(), edits, |m| core.show(m)).await;
+        let done = core.committer.commit_with(Vec::new(), edits, core.shows()).await;
         match done {
             Err(_) if exists && new.if_not_exists => Ok(false),
             other => other.map(|_| true),
@@ -107,7 +107,7 @@ impl Engine {
             let reader = reader_of(m, name)?;
             Ok(vec![Edit::SetReader(Box::new(Reader { sn, cut_off_at: None, ..reader.as_ref().clone() }))])
         };
-        core.committer.commit_with(Vec::new(), edits, |m| core.show(m)).await?;
+        core.committer.commit_with(Vec::new(), edits, core.shows()).await?;
         // What it kept rules from may go.
         core.jobs.wake();
         Ok(())
@@ -123,7 +123,7 @@ impl Engine {
             return Ok(false);
         }
         let edits = |m: &Manifest, _| reader_of(m, name).map(|_| vec![Edit::DropReader { name: name.to_owned() }]);
-        core.committer.commit_with(Vec::new(), edits, |m| core.show(m)).await?;
+        core.committer.commit_with(Vec::new(), edits, core.shows()).await?;
         // What it kept rules from may go.
         core.jobs.wake();
         Ok(true)

@@ -104,8 +104,9 @@ pub async fn flush_but(core: &Core, stream: StreamId, forget: &[SnRange]) -> Res
         }
         Ok(edits)
     };
-    let publish = |m: &Arc<ebb_storage::manifest::Manifest>| {
-        core.live.publish(|live| {
+    let live = core.live.clone();
+    let publish = move |m: &Arc<ebb_storage::manifest::Manifest>| {
+        live.publish(|live| {
             live.manifest = m.clone();
             let trimmed = live.tail(stream).trimmed(upto);
             live.set_tail(stream, trimmed);

@@ -47,6 +47,6 @@ pub async fn run(core: &Core, plan: &Plan) -> Result<()> {
         }
         Ok(edits)
     };
-    core.committer.commit_with(expect, edits, |m| core.show(m)).await?;
+    core.committer.commit_with(expect, edits, core.shows()).await?;
     Ok(())
 }

@@ -121,7 +121,7 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
         edits.push(Edit::TimerArmed { stream, partition: partition.to_string(), timer: Timer::Prune, at: time });
         Ok(edits)
     };
-    let committed = core.committer.commit_with(expect, edits, |m| core.show(m)).await;
+    let committed = core.committer.commit_with(expect, edits, core.shows()).await;
     match &committed {
         Ok(_) => core.jobs.succeeded(&done.iter().map(|d| d.meta.id).collect::<Vec<PartId>>()),
         Err(e) if crate::write::surely_failed(e) => done.iter().for_each(|d| sets::abandon(core, (stream, d.meta.id), &d.rows)),

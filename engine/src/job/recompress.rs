@@ -66,7 +66,7 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
         let arm = |_: &_, (_, at): (_, _)| {
             Ok(vec![Edit::TimerArmed { stream: *stream, partition: partition.to_string(), timer: Timer::Recompress, at }])
         };
-        core.committer.commit_with(Vec::new(), arm, |m| core.show(m)).await?;
+        core.committer.commit_with(Vec::new(), arm, core.shows()).await?;
     }
     failed.map_or(Ok(()), Err)
 }

@@ -106,7 +106,7 @@ pub async fn commit(core: &Core, compiled: &Compiled, mut expect: Vec<Expect>, n
         edits.extend(about.arms.map(|timer| Edit::TimerArmed { stream, partition: now.partition.to_string(), timer, at: time }));
         Ok(edits)
     };
-    let committed = core.committer.commit_with(expect, edits, |m| core.show(m)).await;
+    let committed = core.committer.commit_with(expect, edits, core.shows()).await;
     if let Err(e) = committed {
         if write::surely_failed(&e) {
             new.abandon(core);

@@ -198,7 +198,7 @@ async fn commit(core: &Core, plan: &Plan, compiled: &Compiled, mut expect: Vec<E
         }
         Ok(edits)
     };
-    core.committer.commit_with(expect, edits, |m| core.show(m)).await?;
+    core.committer.commit_with(expect, edits, core.shows()).await?;
     Ok(())
 }
 

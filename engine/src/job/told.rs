@@ -61,7 +61,7 @@ pub async fn failure_of(core: &Core, plan: &Plan, parts: &[PartId], error: &Erro
             Told { source_parts: metas.iter().map(|m| m.name.clone()).collect(), reason, error: error.to_string(), ..Told::default() };
         Ok(vec![part_row(core, state, time, event, first, told).ok_or_else(nothing)?])
     };
-    if let Err(e) = core.committer.commit_with(Vec::new(), edits, |m| core.show(m)).await
+    if let Err(e) = core.committer.commit_with(Vec::new(), edits, core.shows()).await
         && e.kind() == ErrorKind::Fenced
     {
         core.note(&e);

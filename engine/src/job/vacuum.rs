@@ -107,7 +107,7 @@ async fn delete_removed(core: &Core, failed: &mut Option<Error>) -> Result<usize
         edits.push(Edit::Vacuumed { parts: gone });
         Ok(edits)
     };
-    let now = core.committer.commit_with(Vec::new(), edits, |m| core.show(m)).await?;
+    let now = core.committer.commit_with(Vec::new(), edits, core.shows()).await?;
     let is_listed = |(stream, part, _): &PinKey| now.stream(*stream).is_some_and(|s| s.parts.contains_key(part));
     removed.iter().filter(|key| !is_listed(key)).for_each(|(_, part, _)| core.sets.forget(*part));
     freed.iter().for_each(|p| core.disks.deleted(p.disk, p.bytes));

@@ -145,7 +145,7 @@ pub async fn ensure(core: &Core) -> Result<()> {
         }
         Ok(edits)
     };
-    core.committer.commit_with(Vec::new(), edits, |m| core.show(m)).await?;
+    core.committer.commit_with(Vec::new(), edits, core.shows()).await?;
     Ok(())
 }
 

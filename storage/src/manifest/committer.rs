@@ -28,13 +28,13 @@ pub const CHECKPOINT_EVERY: u64 = 256;
 pub type OnFull = Arc<dyn Fn() -> bool + Send + Sync>;
 
 pub struct Committer {
-    log: CommitLog,
+    log: Arc<CommitLog>,
     clock: Clock,
     epoch: Epoch,
     on_full: OnFull,
     /// Held while a commit is made; `Some` once this writer must not write any more.
-    writing: Mutex<Option<Error>>,
-    current: RwLock<Arc<Manifest>>,
+    writing: Arc<Mutex<Option<Error>>>,
+    current: Arc<RwLock<Arc<Manifest>>>,
     checkpointed: AtomicU64,
     checkpointing: Mutex<()>,
 }
@@ -53,7 +53,7 @@ impl Committer {
     /// # Errors
     /// `Corrupt` where objects are damaged or missing, `Invalid` where a simulated clock is behind the newest commit.
     pub async fn open(meta: Arc<dyn ObjectStore>, clock: Clock, on_full: OnFull) -> Result<Opened> {
-        let log = CommitLog::new(meta);
+        let log = Arc::new(CommitLog::new(meta));
         let loaded = log.load().await?;
         not_before(&clock, loaded.manifest.time, "commit")?;
         let epoch = loaded.manifest.epoch.next();
@@ -63,8 +63,8 @@ impl Committer {
             clock,
             epoch,
             on_full,
-            writing: Mutex::new(None),
-            current: RwLock::new(Arc::new(loaded.manifest)),
+            writing: Arc::default(),
+            current: Arc::new(RwLock::new(Arc::new(loaded.manifest))),
             checkpointed: AtomicU64::new(checkpointed),
             checkpointing: Mutex::new(()),
         };
@@ -75,13 +75,13 @@ impl Committer {
     /// A writer of commits that are kept in memory: for work that is tried and not done.
     pub fn aside(manifest: Manifest, clock: Clock) -> Self {
         Self {
-            log: CommitLog::new(Arc::new(object_store::memory::InMemory::new())),
+            log: Arc::new(CommitLog::new(Arc::new(object_store::memory::InMemory::new()))),
             clock,
             epoch: manifest.epoch,
             on_full: Arc::new(|| false),
-            writing: Mutex::new(None),
+            writing: Arc::default(),
             checkpointed: AtomicU64::new(manifest.no.0),
-            current: RwLock::new(Arc::new(manifest)),
+            current: Arc::new(RwLock::new(Arc::new(manifest))),
             checkpointing: Mutex::new(()),
         }
     }
@@ -104,19 +104,20 @@ impl Committer {
         &self,
         edits: Vec<Edit>,
         expect: Vec<Expect>,
-        publish: impl FnOnce(&Arc<Manifest>) + Send,
+        publish: impl FnOnce(&Arc<Manifest>) + Send + 'static,
     ) -> Result<Arc<Manifest>> {
         self.commit_with(expect, |_, _| Ok(edits), publish).await
     }
 
-    /// [`Self::commit`] with edits made from the manifest they will change and the commit's number and time.
+    /// [`Self::commit`] with edits made from the manifest they will change and the commit's number and time. Who stops waiting for it,
+    /// as a statement that is cancelled does, stops no commit that has begun: what has landed is published.
     pub async fn commit_with(
         &self,
         expect: Vec<Expect>,
         edits: impl FnOnce(&Manifest, (CommitNo, Timestamp)) -> Result<Vec<Edit>> + Send,
-        publish: impl FnOnce(&Arc<Manifest>) + Send,
+        publish: impl FnOnce(&Arc<Manifest>) + Send + 'static,
     ) -> Result<Arc<Manifest>> {
-        let mut stopped = self.writing.lock().await;
+        let mut stopped = self.writing.clone().lock_owned().await;
         if let Some(why) = stopped.as_ref() {
             return Err(why.clone());
         }
@@ -129,17 +130,46 @@ impl Committer {
         let commit = Commit { no, epoch: self.epoch, nonce: unique(), time, edits };
         let next = Arc::new(current.apply(&commit)?);
         debug_assert_eq!(super::invariants::quick(&next, &commit), Vec::<String>::new(), "after commit {no}");
-        if let Err(e) = self.create(&commit).await {
-            if e.kind() == ErrorKind::Fenced || e.kind() == ErrorKind::Internal {
-                *stopped = Some(e.clone());
+        let landing = Landing { log: self.log.clone(), epoch: self.epoch, on_full: self.on_full.clone() };
+        let current = self.current.clone();
+        let landed = tokio::spawn(async move {
+            if let Err(e) = landing.create(&commit).await {
+                if e.kind() == ErrorKind::Fenced || e.kind() == ErrorKind::Internal {
+                    *stopped = Some(e.clone());
+                }
+                return Err(e);
             }
-            return Err(e);
-        }
-        *self.current.write() = next.clone();
-        publish(&next);
-        Ok(next)
+            *current.write() = next.clone();
+            publish(&next);
+            Ok(next)
+        });
+        landed.await.unwrap_or_else(|e| Err(Error::internal(format!("a commit was cut off: {e}"))))
     }
 
+    pub fn checkpoint_due(&self) -> bool {
+        self.current().no.0 >= self.checkpointed.load(Ordering::Relaxed) + CHECKPOINT_EVERY
+    }
+
+    /// Writes a checkpoint of the present manifest; commits go on meanwhile.
+    pub async fn checkpoint(&self) -> Result<()> {
+        let _one = self.checkpointing.lock().await;
+        let manifest = self.current();
+        if manifest.no.0 > self.checkpointed.load(Ordering::Relaxed) {
+            self.log.checkpoint(&manifest).await?;
+            self.checkpointed.store(manifest.no.0, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+/// Makes a commit's object, whoever waits for it.
+struct Landing {
+    log: Arc<CommitLog>,
+    epoch: Epoch,
+    on_full: OnFull,
+}
+
+impl Landing {
     async fn create(&self, commit: &Commit) -> Result<()> {
         let mut outcome = self.log.create(commit).await;
         let tells = |e: &Edit| matches!(e, Edit::PartLog(_) | Edit::LifecycleLog(_));
@@ -176,21 +206,6 @@ impl Committer {
             true => Ok(()),
             false => Err(Error::fenced(format!("commit {no} lies below the boundary {boundary}: another process has taken over"))),
         }
-    }
-
-    pub fn checkpoint_due(&self) -> bool {
-        self.current().no.0 >= self.checkpointed.load(Ordering::Relaxed) + CHECKPOINT_EVERY
-    }
-
-    /// Writes a checkpoint of the present manifest; commits go on meanwhile.
-    pub async fn checkpoint(&self) -> Result<()> {
-        let _one = self.checkpointing.lock().await;
-        let manifest = self.current();
-        if manifest.no.0 > self.checkpointed.load(Ordering::Relaxed) {
-            self.log.checkpoint(&manifest).await?;
-            self.checkpointed.store(manifest.no.0, Ordering::Relaxed);
-        }
-        Ok(())
     }
 }
 

@@ -20,6 +20,7 @@ use crate::{
     part::{PartMeta, meta::Placement},
     stream_def::StreamDef,
     testkit::{CrashDisk, Cut, Unsynced, defs},
+    testkit::{Fault, FaultStore, Op},
     verb::Verb,
 };
 use object_store::{ObjectStore, ObjectStoreExt, memory::InMemory, path::Path};
@@ -158,6 +159,31 @@ async fn power_cuts_leave_a_prefix_of_the_commits() {
             }
         }
     }
+}
+
+/// Who stops waiting for a commit that has begun, as a statement that is cancelled does, neither undoes it nor harms the next one.
+#[tokio::test]
+async fn a_commit_nobody_waits_for_any_more_is_made_and_published() {
+    let faults = FaultStore::over(Arc::new(InMemory::new()));
+    let store: Arc<dyn ObjectStore> = Arc::new(faults.clone());
+    let c = open(&store).await.unwrap().committer;
+    faults.inject(Op::Put, "commits/", 0, 1, Fault::Stall);
+    let (told, published) = std::sync::mpsc::channel();
+    {
+        let edits = vec![Edit::CreateDatabase { name: "given_up".into() }];
+        let commit = c.commit(edits, vec![], move |m| told.send(m.no).unwrap());
+        tokio::pin!(commit);
+        // Begun: it waits for the store.
+        for _ in 0..100 {
+            assert!(futures::poll!(&mut commit).is_pending());
+            tokio::task::yield_now().await;
+        }
+    }
+    faults.release();
+    let next = c.commit(vec![Edit::CreateDatabase { name: "next".into() }], vec![], |_| {}).await.unwrap();
+    assert!(next.databases.contains("given_up") && next.databases.contains("next"));
+    assert_eq!(published.recv().unwrap().next(), next.no);
+    assert_eq!(open(&store).await.unwrap().manifest.databases, next.databases);
 }
 
 #[tokio::test]

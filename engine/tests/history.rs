@@ -524,6 +524,33 @@ async fn history_forgets_itself_when_it_is_due() {
     w.sound();
 }
 
+// proves I66, I73: the house does it by itself, beside a writer that does not pause.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_driver_forgets_without_being_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = Engine::open(options(dir.path(), ebb_engine::Clock::simulated(START), true)).await.unwrap();
+    let s = e.create_stream(with(def("s", vec![]), "history_max_snapshot_age_ms", 60_000), false).await.unwrap();
+    e.insert(s, vec![rows(&[("h", START.0, 0)])], v1()).await.unwrap();
+    e.create_ref(s, NewRef { retain_ms: Some(120_000), ..branch("short") }).await.unwrap();
+    let mut changes = e.changes();
+    for v in 1..10 {
+        e.insert(s, vec![rows(&[("h", START.0, v)])], v1()).await.unwrap();
+        e.flush(Some(s)).await.unwrap();
+        e.advance_clock(Interval::seconds(30)).unwrap();
+    }
+    // Once it has caught up, what is left is what is young, and the ref is gone.
+    loop {
+        let state = e.manifest().stream(s).unwrap().clone();
+        let snapshots: u64 = state.readable.ranges().iter().map(|r| r.to.0 - r.after.0).sum();
+        if snapshots <= 3 && state.refs.is_empty() {
+            break;
+        }
+        changes.changed().await.unwrap();
+    }
+    assert_eq!(values(&e, s).await, (0..10).collect::<Vec<_>>());
+    e.close().await.unwrap();
+}
+
 /// Rows due a day after START.
 fn aged(name: &str) -> ebb_storage::stream_def::StreamDef {
     with(def(name, vec![delete("ts + 1 days", None, 1)]), "merge_with_ttl_timeout", 0)

@@ -220,6 +220,7 @@ fn optimize_applies_what_is_due_whatever_the_timers_say() {
     assert!(optimize(&view, Some("zz"), true, at(10)).is_empty());
 }
 
+mod pinned;
 mod tiered;
 
 fn moment() -> impl Strategy<Value = Timestamp> {

@@ -26,6 +26,7 @@ pub const DUPLICATE_TABLE: &str = "42P07";
 pub const DUPLICATE_OBJECT: &str = "42710";
 pub const DEPENDENT_OBJECTS: &str = "2BP01";
 pub const DATATYPE_MISMATCH: &str = "42804";
+pub const DUPLICATE_ALIAS: &str = "42712";
 pub const WRONG_OBJECT_TYPE: &str = "42809";
 pub const UNDEFINED_OBJECT: &str = "42704";
 pub const TOO_COMPLEX: &str = "54001";

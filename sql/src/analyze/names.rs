@@ -280,6 +280,11 @@ pub fn explain(e: Error) -> Error {
         return Error::invalid(format!("a column called {name} is there twice: give one of them another name with AS"))
             .with_sqlstate(sqlstate::DUPLICATE_COLUMN);
     }
+    if let Some(name) = message.split("duplicate qualified field name ").nth(1) {
+        let relation = name.rsplit_once('.').map_or(name, |(relation, _)| relation);
+        return Error::invalid(format!("two relations of the query are called {relation}: give one of them another name with AS"))
+            .with_sqlstate(sqlstate::DUPLICATE_ALIAS);
+    }
     if message.contains(MARK) {
         let missing = message.split("No field named ").nth(1).and_then(|m| m.split(". ").next()).unwrap_or_default();
         let missing = missing.rsplit('.').next().unwrap_or_default().trim_matches('"');

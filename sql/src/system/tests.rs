@@ -77,8 +77,12 @@ async fn parts_say_what_rules_will_do_and_where_the_file_is() {
     for path in rows(&db, "SELECT path FROM system.parts").await {
         assert!(std::path::Path::new(&path).is_absolute() && std::path::Path::new(&path).is_file(), "{path}");
     }
-    // A removed part is shown until its object is deleted.
+    // Earlier cuts keep what was truncated, until nobody can read them; a removed part is shown until its object is deleted.
     db.execute("TRUNCATE STREAM s").await.unwrap();
+    assert_eq!(rows(&db, "SELECT count(*) FROM system.parts WHERE active").await, ["2"]);
+    db.execute("ALTER STREAM s MODIFY SETTING history_max_snapshot_age_ms = 1").await.unwrap();
+    db.execute("SYSTEM ADVANCE CLOCK INTERVAL 1 MINUTE").await.unwrap();
+    db.execute("SYSTEM SETTLE").await.unwrap();
     assert_eq!(rows(&db, "SELECT count(*) FROM system.parts WHERE active").await, ["0"]);
     assert_eq!(rows(&db, "SELECT count(*) FROM system.parts WHERE NOT active AND removed_at IS NULL").await, ["0"]);
     assert_eq!(

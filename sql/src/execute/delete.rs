@@ -94,6 +94,12 @@ async fn condition(
             let plan = query::with_params(plan, params)?;
             let plan = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
             let predicate = predicate(&plan).ok_or_else(|| Error::internal("the condition of DELETE is lost"))?;
+            if predicate.exists(|e| Ok(matches!(e, Expr::WindowFunction(_))))? {
+                let e = Error::invalid("window functions are not allowed in the WHERE of DELETE").with_sqlstate("42P20");
+                return Err(
+                    e.with_hint("write WHERE key IN (SELECT key FROM (SELECT key, row_number() OVER (...) AS n FROM s) AS t WHERE n > 1)")
+                );
+            }
             let answered = subqueries::answered(session, &state, predicate).await?;
             let expr = with_alias_columns(unqualified(answered)?, &state, def)?;
             simplified(expr, &state, def)?

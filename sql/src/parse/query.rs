@@ -33,11 +33,23 @@ impl Cursor<'_> {
         let len = self.level_len();
         let tokens = with_versions(self.first(len).rest());
         let grown = tokens.len() - len;
-        let (mut ast, taken) = self.first(len).sqlparser_on(tokens, |p| p.parse_query())?;
+        let (mut ast, taken) = self.first(len).sqlparser_on(tokens, |p| p.parse_query()).map_err(misplaced_version)?;
         // A query that stops early stops behind all that was added.
         self.advance(taken.saturating_sub(grown).min(len));
         let versions = check(&mut *ast, self.text)?;
         Ok(Query { ast, source: self.source_from(from), versions })
+    }
+}
+
+/// A version that stands anywhere but right behind a stream reaches sqlparser in words that nobody wrote.
+fn misplaced_version(e: ParseError) -> ParseError {
+    match e.message.contains("SYSTEM_TIME") {
+        true => ParseError {
+            message: "a version stands right behind the name of a stream, before an alias".to_owned(),
+            hint: Some("write FROM s VERSION AS OF 1 AS z".to_owned()),
+            ..e
+        },
+        false => e,
     }
 }
 

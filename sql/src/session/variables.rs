@@ -86,17 +86,17 @@ fn found(name: &str) -> Result<&'static str> {
     Ok(setting.name)
 }
 
-/// `1500`, `'2s'`, `'5 min'`: without a unit milliseconds.
+/// `1500`, `'2s'`, `'5 min'`, `'10 minutes'`: without a unit milliseconds.
 fn millis(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let number: u64 = text[..digits].parse().ok()?;
     let unit = match text[digits..].trim() {
-        "" | "ms" => 1,
-        "s" => 1000,
-        "min" => 60_000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
+        "" | "ms" | "millisecond" | "milliseconds" => 1,
+        "s" | "sec" | "second" | "seconds" => 1000,
+        "min" | "minute" | "minutes" => 60_000,
+        "h" | "hour" | "hours" => 3_600_000,
+        "d" | "day" | "days" => 86_400_000,
         _ => return None,
     };
     number.checked_mul(unit)

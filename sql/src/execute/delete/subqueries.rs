@@ -76,8 +76,10 @@ fn plan_of(subquery: &Subquery) -> Result<Arc<LogicalPlan>> {
         Expr::OuterReferenceColumn(_, column) => column.name.clone(),
         other => other.to_string(),
     };
-    let e = Error::unsupported(format!("a subquery of DELETE that names '{name}' of the row to be deleted"));
-    Err(e.with_hint("write WHERE key IN (SELECT s.key FROM s JOIN ... ): a subquery is run once, before rows are looked at"))
+    let e = Error::unsupported(format!(
+        "DELETE runs a subquery once, before it looks at rows: one that names '{name}' of the row is not supported"
+    ));
+    Err(e.with_hint("write WHERE key IN (SELECT s.key FROM s JOIN ... )"))
 }
 
 type Rows = datafusion::execution::SendableRecordBatchStream;

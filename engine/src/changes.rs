@@ -35,6 +35,8 @@ impl ReadView {
     pub fn changes(&self, id: StreamId, from: Sn, to: Option<Sn>) -> Result<Changes> {
         let state = self.state(id).ok_or_else(|| Error::not_found("the stream does not exist (any more)"))?;
         let to_cut = match to {
+            // Nothing to nothing.
+            Some(Sn(0)) if from == Sn(0) => Cut { sn: Sn(0), ..state.head() },
             Some(to) => state.resolve(&AsOf::Sn(to), self.live.manifest.time, None)?.cut,
             None => state.head(),
         };

@@ -8,6 +8,7 @@ use crate::{
     folded,
     ingest::{partition, tail::Tail, unsorted::Unsorted},
     job::told::{Told, part_row},
+    limits,
     place::Places,
     stream::Compiled,
     upgrade::upgrade,
@@ -40,6 +41,17 @@ pub async fn flush(core: &Core, stream: StreamId) -> Result<bool> {
 pub async fn flush_but(core: &Core, stream: StreamId, forget: &[SnRange]) -> Result<bool> {
     let lock = core.flush_lock(stream);
     let _one = lock.lock().await;
+    for _ in 0..limits::ALTER_ATTEMPTS {
+        match flush_now(core, stream, forget).await {
+            // The commit of a flush that nobody waits for any more came first: what it left is flushed.
+            Err(e) if e.kind() == ErrorKind::Conflict => continue,
+            done => return done,
+        }
+    }
+    Err(Error::internal("a stream is flushed by others all the time"))
+}
+
+async fn flush_now(core: &Core, stream: StreamId, forget: &[SnRange]) -> Result<bool> {
     let live = core.live.read();
     let Some(state) = live.manifest.stream(stream).cloned() else { return Ok(false) };
     let tail = live.tail(stream);

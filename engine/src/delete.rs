@@ -354,7 +354,7 @@ pub(crate) async fn rows_seen(core: &Arc<Core>, view: &StreamView) -> Result<u64
 }
 
 /// The rows of a part that a view sees; `None` where its records do not matter.
-async fn seen_rows(core: &Arc<Core>, view: &StreamView, part: &LivePart) -> Result<Option<RowSet>> {
+pub(crate) async fn seen_rows(core: &Arc<Core>, view: &StreamView, part: &LivePart) -> Result<Option<RowSet>> {
     if part.sns.is_none() {
         return Ok(None);
     }

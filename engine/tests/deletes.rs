@@ -401,3 +401,63 @@ async fn main_that_has_gone_on_is_not_fast_forwarded() {
     assert_eq!(e.fast_forward(s, "b", "main").await.unwrap().current_sn, head.next());
     assert_eq!(e.fast_forward(s, "b", "main").await.unwrap().current_sn, head.next(), "it is there already");
 }
+
+/// proves F12, I8: an expiry takes from a query that runs neither rows nor files; new ones are refused, and the files go after it.
+#[tokio::test]
+async fn an_expiry_lets_a_running_query_read_to_its_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = open(dir.path()).await;
+    let s = e.create_stream(def("s", vec![]), false).await.unwrap();
+    let first = insert(&e, s, 0..4).await;
+    e.flush(None).await.unwrap();
+    insert(&e, s, 4..6).await;
+    e.truncate(s).await.unwrap();
+    insert(&e, s, 6..8).await;
+    let running = e.read().stream_as_of(s, &AsOf::Sn(first), e.now()).unwrap();
+    // A branch is written to all the while, and keeps what it stands on.
+    let branch = NewRef {
+        kind: RefKind::Branch,
+        mode: RefMode::Create,
+        if_not_exists: false,
+        name: "b".into(),
+        as_of: None,
+        retain_ms: None,
+        min_snapshots: None,
+        max_snapshot_age_ms: None,
+    };
+    e.create_ref(s, branch).await.unwrap();
+    let to_branch = InsertOptions { branch: Some("b".to_owned()), ..v1() };
+    e.insert(s, vec![rows(&[("odd", START.0, 9)])], to_branch.clone()).await.unwrap();
+    forget_the_past(&e, s).await;
+    e.insert(s, vec![rows(&[("odd", START.0, 11)])], to_branch).await.unwrap();
+    insert(&e, s, 8..9).await;
+    e.settle(None).await.unwrap();
+    let seen: Vec<i64> = rows_of(&running).await.into_iter().map(|(v, _)| v).collect();
+    assert_eq!(seen, [0, 1, 2, 3], "what was begun is read to its end");
+    let refused = values_at(&e, s, AsOf::Sn(first)).await.unwrap_err();
+    assert!(refused.kind() == ErrorKind::NotFound && refused.message().contains("the oldest available is sn"), "{refused}");
+    let held = files(dir.path());
+    drop(running);
+    e.settle(None).await.unwrap();
+    assert!(files(dir.path()) < held, "its files go when it has ended");
+    assert_eq!(values(&e, s).await, [6, 7, 8]);
+    assert_eq!(values_at(&e, s, AsOf::Name("b".into())).await.unwrap(), [6, 7, 9, 11]);
+}
+
+/// A delete is picked after the append whose rows it takes, not before: it would take rows that come later.
+#[tokio::test]
+async fn a_delete_is_not_picked_before_its_append() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = open(dir.path()).await;
+    let s = e.create_stream(def("s", vec![]), false).await.unwrap();
+    let first = insert(&e, s, 0..1).await;
+    let append = insert(&e, s, 1..3).await;
+    let deleted = e.delete(deleting(&e, s, "v = 1")).await.unwrap().sn.unwrap();
+    e.rollback(s, RollbackTo::Sn(first)).await.unwrap();
+    let refused = e.cherrypick(s, deleted).await.unwrap_err();
+    assert!(refused.kind() == ErrorKind::Conflict && refused.message().contains("pick the append first"), "{refused}");
+    e.cherrypick(s, append).await.unwrap();
+    assert_eq!(values(&e, s).await, [0, 1, 2]);
+    e.cherrypick(s, deleted).await.unwrap();
+    assert_eq!(values(&e, s).await, [0, 2]);
+}

@@ -8,6 +8,7 @@ use crate::{
     append::NewRecord,
     core::Core,
     ddl::not_system,
+    delete::seen_rows,
     ingest::content::{Content, NewLineage},
     limits,
     settings::StreamSettings,
@@ -137,6 +138,10 @@ impl Engine {
         if newest.sees(picked.cut.branch, sn, Sn(u64::MAX)) {
             return Err(Error::conflict(format!("main of {name} has snapshot {sn} already: nothing is picked twice")));
         }
+        if line.verb == Verb::Delete && !self.deletes_here(&state, picked.cut.branch, sn).await? {
+            // Picked later, the rows would be gone from the start.
+            return Err(Error::conflict(format!("snapshot {sn} deletes rows that main of {name} does not have: pick the append first")));
+        }
         // What main sees stays open: an insert that comes before the record is none of its business.
         let mut base = newest.sees.clone();
         let one_record = SnRange { after: Sn(sn.0 - 1), to: sn };
@@ -148,6 +153,24 @@ impl Engine {
         let (rows_added, rows_deleted) = if line.count == 1 { (line.rows_added, line.rows_deleted) } else { (0, 0) };
         let new = NewLineage { base, parent: None, rows_added, rows_deleted };
         self.edit_lineage(&state, BranchId::MAIN, Verb::CherryPick, sn, new, None).await
+    }
+
+    /// Whether main has a row that the record of `branch` deleted there.
+    async fn deletes_here(&self, state: &StreamState, branch: BranchId, sn: Sn) -> Result<bool> {
+        let view = self.read().stream(state.def.id).ok_or_else(|| self.core.is_gone(state.def.id))?;
+        for part in &view.parts {
+            for deletion in part.meta.deletions.iter().filter(|d| (d.branch, d.sn) == (branch, sn)) {
+                let named = self.core.sets.rows(&part.meta, &deletion.rows)?;
+                let seen = match seen_rows(&self.core, &view, part).await? {
+                    Some(seen) => !named.0.is_disjoint(&seen.0),
+                    None => part.hidden.as_ref().is_none_or(|hidden| !named.0.is_subset(&hidden.0)),
+                };
+                if seen {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
     }
 
     /// With what is in the tail.

@@ -53,8 +53,15 @@ impl Cursor<'_> {
         if named {
             // Any word is a name before an arrow: `table => 's'`.
             let position = self.position();
-            let text = self.word(0).map_or_else(|| self.name("an argument").map(|n| n.text), |w| Ok(w.to_lowercase()))?;
-            self.advance(2);
+            let word = self.word(0).map(|w| w.to_lowercase());
+            let text = match word {
+                Some(word) => {
+                    self.advance(1);
+                    word
+                }
+                None => self.name("an argument")?.text,
+            };
+            self.advance(1);
             name = Some(Name { text, position });
         }
         Ok(CallArg { name, value: self.expression("a value")? })

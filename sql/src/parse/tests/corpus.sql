@@ -152,6 +152,8 @@ CALL rollback_to_timestamp('db.s', now() - INTERVAL '1 hour');
 CALL fast_forward('s', 'main', 'dev');
 CALL cherrypick_snapshot('s', $1);
 CALL expire_snapshots('s', older_than => '2026-01-01', retain_last => 5, dry_run => true);
+CALL expire_snapshots('s', "retain_last" => 5);
+CALL expire_snapshots('s', "Ältestes" => 5);
 CALL advance_reader('r', -1);
 CREATE READER r ON s;
 CREATE READER IF NOT EXISTS r ON db.s FROM EARLIEST MAX LAG INTERVAL 1 DAY;

@@ -6,7 +6,10 @@
 
 use crate::{
     core::Core,
-    ingest::{content::Content, tail::Tail},
+    ingest::{
+        content::{Content, Deleting, NewLineage},
+        tail::Tail,
+    },
     live::LiveCell,
 };
 use bytes::Bytes;
@@ -34,6 +37,23 @@ pub struct NewRecord {
     pub body: Bytes,
     /// What the tail keeps.
     pub content: Content,
+}
+
+impl NewRecord {
+    /// Of a record that changes what a branch sees.
+    pub fn of_lineage(state: &StreamState, branch: BranchId, verb: Verb, new: NewLineage) -> Result<Self> {
+        Ok(Self::without_rows(state, branch, verb, new.encode()?, Content::Lineage(Arc::new(new))))
+    }
+
+    /// Of a record that removes rows of parts.
+    pub fn of_deletion(state: &StreamState, branch: BranchId, verb: Verb, what: Deleting) -> Result<Self> {
+        Ok(Self::without_rows(state, branch, verb, what.encode()?, Content::Delete(Arc::new(what))))
+    }
+
+    fn without_rows(state: &StreamState, branch: BranchId, verb: Verb, body: Bytes, content: Content) -> Self {
+        let (stream, schema_version) = (state.def.id, state.def.schema_version);
+        Self { stream, branch, verb, expects_head: None, schema_version, key: None, rows_added: 0, body, content }
+    }
 }
 
 /// A record that is in the log's queue, and on its way to the tail.

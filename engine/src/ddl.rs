@@ -4,12 +4,9 @@ use crate::{
     Engine,
     append::NewRecord,
     core::Core,
-    delete::{record_of, rows_seen, whole_partition},
+    delete::{rows_seen, whole_partition},
     disks::{checked_destinations, kept_volumes, no_policy},
-    ingest::{
-        content::{Content, NewLineage},
-        flush,
-    },
+    ingest::{content::NewLineage, flush},
     limits,
     stream::Compiled,
 };
@@ -228,17 +225,7 @@ impl Engine {
         not_system(&state.def.database)?;
         let view = self.read().stream(stream).ok_or_else(|| core.is_gone(stream))?;
         let new = NewLineage { rows_deleted: rows_seen(core, &view).await?, ..NewLineage::default() };
-        let record = NewRecord {
-            stream,
-            branch: BranchId::MAIN,
-            verb: Verb::Truncate,
-            expects_head: None,
-            schema_version: state.def.schema_version,
-            key: None,
-            rows_added: 0,
-            body: new.encode()?,
-            content: Content::Lineage(Arc::new(new)),
-        };
+        let record = NewRecord::of_lineage(&state, BranchId::MAIN, Verb::Truncate, new)?;
         let sns = core.appender.append(core, vec![record]).await?;
         Ok(sns.first().copied().unwrap_or_default())
     }
@@ -260,7 +247,7 @@ impl Engine {
         let what = whole_partition(core, &view, partition)
             .await?
             .ok_or_else(|| Error::not_found(format!("{} has no partition '{partition}': system.parts lists them", view.def.full_name())))?;
-        let record = record_of(stream, BranchId::MAIN, &view.state, Verb::DropPartition, what)?;
+        let record = NewRecord::of_deletion(&view.state, BranchId::MAIN, Verb::DropPartition, what)?;
         let sns = core.appender.append(core, vec![record]).await?;
         Ok(sns.first().copied().unwrap_or_default())
     }

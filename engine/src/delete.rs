@@ -82,7 +82,7 @@ impl Engine {
         let core = &self.core;
         let one = core.change_lock(request.stream);
         let _one = one.lock().await;
-        let prepared = prepare(core, &request, None).await?;
+        let prepared = prepare(core, &request).await?;
         let Some((record, _layout)) = prepared else { return Ok(Deleted::default()) };
         let rows = match &record.content {
             Content::Delete(what) => what.rows,
@@ -97,23 +97,20 @@ impl Engine {
 pub(crate) type LayoutGuard = tokio::sync::OwnedMutexGuard<()>;
 
 /// The record of a DELETE, and what keeps its targets there until it is appended; `None` where no row matches. The caller holds the
-/// stream's change lock. Rows of records behind `upto` are not touched.
-pub(crate) async fn prepare(core: &Arc<Core>, request: &DeleteRequest, upto: Option<Sn>) -> Result<Option<(NewRecord, LayoutGuard)>> {
+/// stream's change lock.
+async fn prepare(core: &Arc<Core>, request: &DeleteRequest) -> Result<Option<(NewRecord, LayoutGuard)>> {
     let stream = request.stream;
     let (layout, mut held) = (core.layout_lock(stream), None);
     loop {
         flush::flush(core, stream).await?;
         let state = core.stream(stream)?;
         crate::ddl::not_system(&state.def.database)?;
-        same_columns(&state.def, request.schema_version)?;
         let branch = branch_of(core, &state, request.branch.as_deref())?;
-        let view = head_of(core, &state, request.branch.as_deref())?;
-        let listed = view.parts.iter().filter(|p| state.parts.contains_key(&p.meta.id)).cloned().collect();
-        let found = find(core, &view.def, listed, request, upto).await?;
+        let found = found_now(core, request, None).await?;
         if found.parts.is_empty() {
             return Ok(None);
         }
-        let (read, rows) = (upto.unwrap_or(state.applied_sn), found.rows());
+        let (read, rows) = (state.applied_sn, found.rows());
         let mut targets = Vec::with_capacity(found.parts.len());
         for (meta, rows) in found.parts {
             let rows = sets::keep(core, (stream, meta.id, meta.rows), sets::Kind::Deletion, rows).await?;
@@ -127,7 +124,7 @@ pub(crate) async fn prepare(core: &Arc<Core>, request: &DeleteRequest, upto: Opt
         let now = core.stream(stream)?;
         same_columns(&now.def, request.schema_version)?;
         if targets.iter().all(|t| now.parts.contains_key(&t.part)) {
-            return record_of(stream, branch, &now, Verb::Delete, Deleting { read, rows, targets }).map(|r| Some((r, guard)));
+            return NewRecord::of_deletion(&now, branch, Verb::Delete, Deleting { read, rows, targets }).map(|r| Some((r, guard)));
         }
         targets.iter().for_each(|t| sets::abandon(core, (stream, t.part), &t.rows));
         if !again {
@@ -135,20 +132,6 @@ pub(crate) async fn prepare(core: &Arc<Core>, request: &DeleteRequest, upto: Opt
         }
         held = Some(guard);
     }
-}
-
-pub(crate) fn record_of(stream: StreamId, branch: BranchId, state: &StreamState, verb: Verb, what: Deleting) -> Result<NewRecord> {
-    Ok(NewRecord {
-        stream,
-        branch,
-        verb,
-        expects_head: None,
-        schema_version: state.def.schema_version,
-        key: None,
-        rows_added: 0,
-        body: what.encode()?,
-        content: Content::Delete(Arc::new(what)),
-    })
 }
 
 fn same_columns(def: &StreamDef, version: SchemaVersion) -> Result<()> {
@@ -166,13 +149,13 @@ fn head_of(core: &Arc<Core>, state: &StreamState, branch: Option<&str>) -> Resul
     }
 }
 
-/// What matches now of the records up to `upto`, in parts that are listed. The caller keeps them from being replaced.
-pub(crate) async fn found_now(core: &Arc<Core>, request: &DeleteRequest, upto: Sn) -> Result<Found> {
+/// What matches now in parts that are listed, of the records up to `upto` where it is given.
+pub(crate) async fn found_now(core: &Arc<Core>, request: &DeleteRequest, upto: Option<Sn>) -> Result<Found> {
     let state = core.stream(request.stream)?;
     same_columns(&state.def, request.schema_version)?;
     let view = head_of(core, &state, request.branch.as_deref())?;
     let listed = view.parts.iter().filter(|p| state.parts.contains_key(&p.meta.id)).cloned().collect();
-    find(core, &view.def, listed, request, Some(upto)).await
+    find(core, &view.def, listed, request, upto).await
 }
 
 /// Rows of `parts` that match and are seen.

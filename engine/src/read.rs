@@ -9,6 +9,7 @@ use crate::{
     ingest::{Pending, Waiting, tail::Tail},
     live::Live,
     sets::RowSets,
+    settings::max_ref_age_ms,
     write::stamped,
 };
 use arrow::{
@@ -23,7 +24,7 @@ use ebb_storage::{
     manifest::{Manifest, StreamState},
     part::{PartMeta, RowSet, meta::Origin},
     refs::AsOf,
-    stream_def::{SettingValue, StreamDef},
+    stream_def::StreamDef,
 };
 use object_store::{ObjectStore, path::Path};
 use std::sync::Arc;
@@ -200,7 +201,7 @@ impl ReadView {
     /// `NotFound` for a stream or ref that is not there, `Invalid` for a cut outside the history, naming the oldest there is.
     pub fn stream_as_of(&self, id: StreamId, at: &AsOf, now: Timestamp) -> Result<StreamView> {
         let state = self.state(id).ok_or_else(|| Error::not_found("the stream does not exist (any more)"))?;
-        let found = state.resolve(at, now, history_max_ref_age(&state.def))?;
+        let found = state.resolve(at, now, max_ref_age_ms(&state.def))?;
         let def = found.schema.map(|v| state.schema(v).clone());
         Ok(self.view(&state, found.cut, found.sn, def))
     }
@@ -298,13 +299,6 @@ impl ReadView {
             sn_of_record,
             hold: Hold::of(&self.live),
         }
-    }
-}
-
-fn history_max_ref_age(def: &StreamDef) -> Option<i64> {
-    match def.settings.get("history_max_ref_age_ms") {
-        Some(SettingValue::Int(ms)) => Some(*ms),
-        _ => None,
     }
 }
 

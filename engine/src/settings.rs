@@ -6,7 +6,7 @@ mod table;
 mod views;
 
 pub use table::{Default, Kind, SETTINGS, Scope, Setting};
-pub use views::{ServerSettings, StreamSettings};
+pub use views::{ServerSettings, StreamSettings, max_ref_age_ms};
 
 use crate::nearest;
 use ebb_storage::{Error, Result, stream_def::SettingValue};

@@ -3,10 +3,7 @@
 
 mod support;
 
-use ebb_engine::{
-    AsOf, Clock, Engine, ErrorKind, InsertOptions, Result,
-    history::{NewRef, RefMode, RollbackTo},
-};
+use ebb_engine::{AsOf, Clock, Engine, ErrorKind, InsertOptions, Result, history::RollbackTo};
 use ebb_storage::{
     ids::{BranchId, SchemaVersion, Sn, StreamId},
     manifest::edit::PartEvent,
@@ -311,17 +308,7 @@ async fn a_tag_reads_a_column_that_was_dropped_after_it() {
         e.insert(s, vec![rows], options).await.unwrap();
         e.flush(None).await.unwrap();
     }
-    let tag = NewRef {
-        kind: RefKind::Tag,
-        mode: RefMode::Create,
-        if_not_exists: false,
-        name: "t".into(),
-        as_of: None,
-        retain_ms: None,
-        min_snapshots: None,
-        max_snapshot_age_ms: None,
-    };
-    e.create_ref(s, tag).await.unwrap();
+    e.create_ref(s, tag("t")).await.unwrap();
     e.alter_stream(s, |d| Ok(StreamDef { columns: d.columns[..3].to_vec(), ..d.clone() })).await.unwrap();
     let version = e.read().stream(s).unwrap().def.schema_version.0;
     for v in 4..=5 {
@@ -383,17 +370,7 @@ async fn main_that_has_gone_on_is_not_fast_forwarded() {
     let e = open(dir.path()).await;
     let s = e.create_stream(def("s", vec![]), false).await.unwrap();
     insert(&e, s, 0..1).await;
-    let branch = NewRef {
-        kind: RefKind::Branch,
-        mode: RefMode::Create,
-        if_not_exists: false,
-        name: "b".into(),
-        as_of: None,
-        retain_ms: None,
-        min_snapshots: None,
-        max_snapshot_age_ms: None,
-    };
-    e.create_ref(s, branch).await.unwrap();
+    e.create_ref(s, branch("b")).await.unwrap();
     insert(&e, s, 1..2).await;
     let refused = e.fast_forward(s, "main", "b").await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Conflict, "{refused}");
@@ -415,17 +392,7 @@ async fn an_expiry_lets_a_running_query_read_to_its_end() {
     insert(&e, s, 6..8).await;
     let running = e.read().stream_as_of(s, &AsOf::Sn(first), e.now()).unwrap();
     // A branch is written to all the while, and keeps what it stands on.
-    let branch = NewRef {
-        kind: RefKind::Branch,
-        mode: RefMode::Create,
-        if_not_exists: false,
-        name: "b".into(),
-        as_of: None,
-        retain_ms: None,
-        min_snapshots: None,
-        max_snapshot_age_ms: None,
-    };
-    e.create_ref(s, branch).await.unwrap();
+    e.create_ref(s, branch("b")).await.unwrap();
     let to_branch = InsertOptions { branch: Some("b".to_owned()), ..v1() };
     e.insert(s, vec![rows(&[("odd", START.0, 9)])], to_branch.clone()).await.unwrap();
     forget_the_past(&e, s).await;

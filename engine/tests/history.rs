@@ -22,23 +22,6 @@ use support::*;
 
 const FUTURE: Timestamp = Timestamp(START.0 + 10_000 * DAY);
 
-fn tag(name: &str) -> NewRef {
-    NewRef {
-        kind: RefKind::Tag,
-        mode: RefMode::Create,
-        if_not_exists: false,
-        name: name.into(),
-        as_of: None,
-        retain_ms: None,
-        min_snapshots: None,
-        max_snapshot_age_ms: None,
-    }
-}
-
-fn branch(name: &str) -> NewRef {
-    NewRef { kind: RefKind::Branch, ..tag(name) }
-}
-
 fn at(sn: u64) -> Option<AsOf> {
     Some(AsOf::Sn(Sn(sn)))
 }

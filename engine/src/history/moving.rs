@@ -3,16 +3,7 @@
 //! What lies in the way of a fast-forward is named; a snapshot is picked once; a rollback goes to what main was, or to a tag. Inserts go
 //! on meanwhile: those that come before the record of a rollback are rolled back, those that come before a fast-forward refuse it.
 
-use crate::{
-    Engine,
-    append::NewRecord,
-    core::Core,
-    ddl::not_system,
-    delete::seen_rows,
-    ingest::content::{Content, NewLineage},
-    limits,
-    settings::StreamSettings,
-};
+use crate::{Engine, append::NewRecord, ddl::not_system, delete::seen_rows, ingest::content::NewLineage, limits, settings::max_ref_age_ms};
 use ebb_storage::{
     Error, ErrorKind, Result, Timestamp,
     ids::{BranchId, CommitNo, Sn, StreamId},
@@ -56,10 +47,10 @@ impl Engine {
             RollbackTo::Sn(sn) => AsOf::Sn(sn),
             RollbackTo::Time(t) => AsOf::Time(t),
         };
-        let target = state.resolve(&at, core.now(), keep(core, &state))?;
+        let target = state.resolve(&at, core.now(), max_ref_age_ms(&state.def))?;
         let ancestry = Ancestry::of(&state);
         let was_main = target.cut.branch == BranchId::MAIN || ancestry.is_ancestor(target.sn, state.head_of(BranchId::MAIN));
-        let tagged = |r: &Arc<Ref>| r.kind == RefKind::Tag && r.cut.sn == target.sn && !r.is_over(keep(core, &state), core.now());
+        let tagged = |r: &Arc<Ref>| r.kind == RefKind::Tag && r.cut.sn == target.sn && !r.is_over(max_ref_age_ms(&state.def), core.now());
         if !was_main && !state.refs.values().any(tagged) {
             let of = state.branch(target.cut.branch).map_or("another branch".to_owned(), |r| format!("branch '{}'", r.name));
             let name = state.def.full_name();
@@ -83,7 +74,7 @@ impl Engine {
         let _one = one.lock().await;
         for _ in 0..limits::ALTER_ATTEMPTS {
             let state = self.history_of(stream)?;
-            let (now, max_age) = (core.now(), keep(core, &state));
+            let (now, max_age) = (core.now(), max_ref_age_ms(&state.def));
             let moved = match branch {
                 MAIN => None,
                 name => Some(state.live_ref(name, now, max_age)?.clone()),
@@ -128,7 +119,7 @@ impl Engine {
         let one = core.change_lock(stream);
         let _one = one.lock().await;
         let state = self.history_of(stream)?;
-        let picked = state.resolve(&AsOf::Sn(sn), core.now(), keep(core, &state))?;
+        let picked = state.resolve(&AsOf::Sn(sn), core.now(), max_ref_age_ms(&state.def))?;
         let line = state.line_of(sn).ok_or_else(|| Error::internal("a readable snapshot has no line"))?;
         let name = state.def.full_name();
         if !matches!(line.verb, Verb::Insert | Verb::InsertStaged | Verb::Delete) {
@@ -190,17 +181,7 @@ impl Engine {
         expects_head: Option<Sn>,
     ) -> Result<Changed> {
         let (core, stream) = (&self.core, state.def.id);
-        let record = NewRecord {
-            stream,
-            branch,
-            verb,
-            expects_head,
-            schema_version: state.def.schema_version,
-            key: None,
-            rows_added: 0,
-            body: new.encode()?,
-            content: Content::Lineage(Arc::new(new)),
-        };
+        let record = NewRecord { expects_head, ..NewRecord::of_lineage(state, branch, verb, new)? };
         let sns = core.appender.append(core, vec![record]).await?;
         let current_sn = sns.first().copied().unwrap_or_default();
         // What was written between the look and the record was the head before it.
@@ -220,10 +201,6 @@ impl Engine {
         core.committer.commit_with(Vec::new(), edits, core.shows()).await?;
         Ok(())
     }
-}
-
-fn keep(core: &Core, state: &StreamState) -> Option<i64> {
-    StreamSettings::of(&state.def, &core.server()).keep.max_ref_age_ms
 }
 
 fn in_between(state: &StreamState, ancestry: &Ancestry, (branch, head): (&str, Sn), (to, target): (&str, Sn)) -> Error {

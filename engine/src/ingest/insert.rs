@@ -6,6 +6,7 @@ use crate::{
     core::Core,
     ingest::{content::Content, gate::admit, keys::Claim, partition, rows},
     limits,
+    settings::max_ref_age_ms,
     stream::Compiled,
 };
 use arrow::array::RecordBatch;
@@ -108,7 +109,7 @@ pub(crate) fn partitions_of(compiled: &Compiled, rows: &RecordBatch) -> Result<V
 /// `NotFound` where there is none of that name, or no more; `Invalid` for a tag.
 pub(crate) fn branch_of(core: &Core, state: &StreamState, name: Option<&str>) -> Result<BranchId> {
     let Some(name) = name.filter(|n| *n != MAIN) else { return Ok(BranchId::MAIN) };
-    let found = state.live_ref(name, core.now(), core.compiled(&state.def)?.settings.history_max_ref_age_ms)?;
+    let found = state.live_ref(name, core.now(), max_ref_age_ms(&state.def))?;
     match found.kind {
         RefKind::Branch => Ok(found.cut.branch),
         RefKind::Tag => {

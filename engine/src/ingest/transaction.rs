@@ -7,7 +7,7 @@ use crate::{
     Engine,
     append::NewRecord,
     core::Core,
-    delete::{DeleteRequest, LayoutGuard, TakenRows, found_now, in_part_schema, matching, record_of, take},
+    delete::{DeleteRequest, LayoutGuard, TakenRows, found_now, in_part_schema, matching, take},
     ingest::{
         InsertOptions, Inserted, StagedInsert,
         content::{Content, Deleting, Target},
@@ -325,7 +325,7 @@ impl Transaction {
         }
         for (request, upto, taken) in requests {
             read = upto;
-            for (meta, rows) in found_now(core, request, upto).await?.parts {
+            for (meta, rows) in found_now(core, request, Some(upto)).await?.parts {
                 sizes.insert(meta.id, meta.rows);
                 all.entry(meta.id).or_default().0 |= rows.0;
             }
@@ -347,7 +347,7 @@ impl Transaction {
             return Ok(None);
         }
         let state = core.stream(stream)?;
-        record_of(stream, branch, &state, Verb::Delete, Deleting { read, rows, targets }).map(Some)
+        NewRecord::of_deletion(&state, branch, Verb::Delete, Deleting { read, rows, targets }).map(Some)
     }
 }
 

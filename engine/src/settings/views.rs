@@ -30,10 +30,16 @@ pub struct StreamSettings {
     pub storage_policy: String,
     pub only_drop_parts: bool,
     pub hide_expired: bool,
-    /// How long a ref lives that does not say itself.
-    pub history_max_ref_age_ms: Option<i64>,
     /// The `history_*` settings.
     pub keep: Keep,
+}
+
+/// How long a ref of the stream lives that does not say itself, in milliseconds; `None`: for ever.
+pub fn max_ref_age_ms(def: &StreamDef) -> Option<i64> {
+    match def.settings.get("history_max_ref_age_ms") {
+        Some(SettingValue::Int(ms)) => Some(*ms),
+        _ => None,
+    }
 }
 
 impl StreamSettings {
@@ -67,17 +73,10 @@ impl StreamSettings {
             },
             only_drop_parts: flag("ttl_only_drop_parts"),
             hide_expired: flag("ttl_hide_expired"),
-            history_max_ref_age_ms: match def.settings.get("history_max_ref_age_ms") {
-                Some(SettingValue::Int(ms)) => Some(*ms),
-                _ => None,
-            },
             keep: Keep {
                 max_age_ms: i64::try_from(int("history_max_snapshot_age_ms")).unwrap_or(i64::MAX),
                 min_snapshots: int("history_min_snapshots_to_keep"),
-                max_ref_age_ms: match def.settings.get("history_max_ref_age_ms") {
-                    Some(SettingValue::Int(ms)) => Some(*ms),
-                    _ => None,
-                },
+                max_ref_age_ms: max_ref_age_ms(def),
             },
         }
     }

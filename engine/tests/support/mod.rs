@@ -8,12 +8,13 @@ use arrow::{
 use ebb_engine::{
     AsOf, Clock, DeleteRequest, Disk, Engine, Error, InsertOptions, OpenOptions, Places, ReadView, Result, StreamView, Timestamp,
     expr::{Batches, ExprCompiler, Folder, RowExpr},
-    history::Overrides,
+    history::{NewRef, Overrides, RefMode},
 };
 use ebb_storage::{
     column_type::ColumnType,
     ids::{ColumnId, DatabaseId, DiskId, Fingerprint, SchemaVersion, StreamId},
     part::{PartReader, reader::ReadOptions},
+    refs::RefKind,
     rules::{Action, Policy, Rule},
     stream_def::{SettingValue, StreamDef, TP_TIME},
     testkit::{crash_store::CrashDisk, defs},
@@ -233,6 +234,25 @@ pub fn deleting(engine: &Engine, stream: StreamId, condition: &str) -> DeleteReq
         schema_version: def.schema_version,
         skip: Arc::new(|_| false),
     }
+}
+
+/// A new tag of main's head, with nothing said.
+pub fn tag(name: &str) -> NewRef {
+    NewRef {
+        kind: RefKind::Tag,
+        mode: RefMode::Create,
+        if_not_exists: false,
+        name: name.into(),
+        as_of: None,
+        retain_ms: None,
+        min_snapshots: None,
+        max_snapshot_age_ms: None,
+    }
+}
+
+/// The same, a branch.
+pub fn branch(name: &str) -> NewRef {
+    NewRef { kind: RefKind::Branch, ..tag(name) }
 }
 
 /// (v, sn) of all rows of a view, sorted.

@@ -8,9 +8,6 @@ use ebb_storage::{
     ids::{BranchId, SchemaVersion, Sn, StreamId},
     manifest::edit::PartEvent,
     part::meta::RowsAt,
-    part::{PartReader, reader::ReadOptions},
-    refs::RefKind,
-    stream_def::StreamDef,
     testkit::crash_store::CrashDisk,
 };
 use power::{Loss, cut_everywhere, steps, whole};
@@ -277,67 +274,6 @@ async fn a_merge_says_what_it_left_and_carries_deletions() {
     assert_eq!((part.rows, part.deletions.len(), part.deletions[0].rows.count(part.rows)), (6, 1, 1));
     let merges = e.manifest().part_log.iter().filter(|r| r.event == PartEvent::MergeParts).count();
     assert_eq!(merges, 1);
-}
-
-/// A dropped column is there for the tag that was made before, whatever is merged meanwhile.
-#[tokio::test]
-async fn a_tag_reads_a_column_that_was_dropped_after_it() {
-    let dir = tempfile::tempdir().unwrap();
-    let e = open(dir.path()).await;
-    let mut wide = def("s", vec![]);
-    wide.columns.push(column(4, "extra", ebb_storage::column_type::ColumnType::Int64));
-    wide.next_column = ebb_storage::ids::ColumnId(5);
-    let s = e.create_stream(wide.clone(), false).await.unwrap();
-    let batch = |v: i64, version: u32| {
-        let base = rows(&[("a", START.0 + v, v)]);
-        let mut columns = base.columns().to_vec();
-        let schema = match version {
-            1 => {
-                columns.insert(3, std::sync::Arc::new(arrow::array::Int64Array::from(vec![v * 10])));
-                wide.row_schema()
-            }
-            _ => base.schema(),
-        };
-        (
-            arrow::array::RecordBatch::try_new(schema, columns).unwrap(),
-            InsertOptions { schema_version: SchemaVersion(version), ..Default::default() },
-        )
-    };
-    for v in 1..=3 {
-        let (rows, options) = batch(v, 1);
-        e.insert(s, vec![rows], options).await.unwrap();
-        e.flush(None).await.unwrap();
-    }
-    e.create_ref(s, tag("t")).await.unwrap();
-    e.alter_stream(s, |d| Ok(StreamDef { columns: d.columns[..3].to_vec(), ..d.clone() })).await.unwrap();
-    let version = e.read().stream(s).unwrap().def.schema_version.0;
-    for v in 4..=5 {
-        let (rows, options) = batch(v, version);
-        e.insert(s, vec![rows], options).await.unwrap();
-        e.flush(None).await.unwrap();
-    }
-    let tagged = async |e: &Engine| {
-        let view = e.read().stream_as_of(s, &AsOf::Name("t".into()), e.now()).unwrap();
-        assert!(view.def.column("extra").is_some());
-        let mut all = Vec::new();
-        for part in &view.parts {
-            let reader = PartReader::open(&part.store, &part.key).await.unwrap();
-            for batch in reader.read(&ReadOptions::default()).unwrap() {
-                let batch = batch.unwrap();
-                let extra = batch.column_by_name("extra").expect("the tag's rows still have the column");
-                all.extend(arrow::array::AsArray::as_primitive::<arrow::datatypes::Int64Type>(extra).values().iter().copied());
-            }
-        }
-        all.sort_unstable();
-        all
-    };
-    let told = e.optimize(s, None, true).await.unwrap().left_out;
-    assert!(told.iter().any(|why| why.contains("DROP TAG")), "{told:?}");
-    assert_eq!(parts(&e, s), 4, "what came after the drop is one part");
-    assert_eq!((tagged(&e).await, values(&e, s).await), (vec![10, 20, 30], vec![1, 2, 3, 4, 5]));
-    e.drop_ref(s, RefKind::Tag, "t", false).await.unwrap();
-    e.optimize(s, None, true).await.unwrap();
-    assert_eq!((parts(&e, s), values(&e, s).await), (1, vec![1, 2, 3, 4, 5]));
 }
 
 /// What main does not see when a partition is dropped is not dropped with it: picked later, it is there. The list says how many rows went.

@@ -3,6 +3,7 @@
 //! All of it pure. Guards I8: nothing that a ref, a readable cut or a reader within its lag needs is called dispensable.
 
 pub mod ancestry;
+pub mod dropped;
 pub mod expiry;
 pub mod forget;
 pub mod lag;
@@ -13,6 +14,7 @@ pub mod rounding;
 mod testkit;
 
 pub use ancestry::Ancestry;
+pub use dropped::Dropped;
 pub use expiry::{Expiry, Keep, Overrides, Pinning, expiry};
 pub use forget::Gap;
 pub use lag::Lag;

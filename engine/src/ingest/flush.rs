@@ -213,6 +213,7 @@ async fn write_share(core: &Core, stream: StreamId, compiled: &Arc<Compiled>, sh
         partition,
         schema_version: compiled.def.schema_version,
         filled,
+        carried: Vec::new(),
         facts,
         origins: vec![origin],
         sn_in_meta: false,

@@ -154,6 +154,7 @@ impl StagedInsert {
                 partition,
                 schema_version,
                 filled: Vec::new(),
+                carried: Vec::new(),
                 facts,
                 origins: Vec::new(),
                 sn_in_meta: true,

@@ -7,13 +7,16 @@ use crate::sets::RowSets;
 use arrow::array::Int64Array;
 use ebb_storage::{
     Result,
-    ids::{BranchId, CommitNo, Sn},
+    ids::{BranchId, ColumnId, CommitNo, Sn},
     lineage::{Seen, SnRange, SnSet},
     manifest::StreamState,
     part::{PartMeta, RowSet, meta::Origin},
-    refs::{Needs, Rounding},
+    refs::{Dropped, Needs, Rounding},
 };
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
 
 /// What every rewrite of a stream asks.
 pub struct Judge {
@@ -21,17 +24,40 @@ pub struct Judge {
     rounding: Arc<Rounding>,
     /// What main's head sees: only there rules age rows of other branches.
     main: Seen,
+    dropped: Dropped,
     sets: Arc<RowSets>,
 }
 
 impl Judge {
     pub fn new(state: &StreamState, needs: Needs, sets: Arc<RowSets>) -> Self {
         let rounding = Arc::new(Rounding::of(state, &needs));
-        Self { needs, rounding, main: state.seen(&state.head()), sets }
+        Self { needs, rounding, main: state.seen(&state.head()), dropped: Dropped::of(state), sets }
     }
 
     pub fn needs(&self) -> &Needs {
         &self.needs
+    }
+
+    /// What tags read that is no longer there.
+    pub fn dropped(&self) -> &Dropped {
+        &self.dropped
+    }
+
+    /// The dropped columns that a rewrite of these parts of a stream has to write beside those of today, rising.
+    pub fn carried(&self, state: &StreamState, parts: &[Arc<PartMeta>]) -> Vec<ColumnId> {
+        let read: BTreeSet<ColumnId> = parts.iter().flat_map(|p| self.dropped.read_of(p)).collect();
+        if read.is_empty() {
+            return Vec::new();
+        }
+        // Where no file has it, every row reads the same default as before.
+        let written: BTreeSet<ColumnId> = parts.iter().flat_map(|p| state.written(p).stored().map(|c| c.id).collect::<Vec<_>>()).collect();
+        read.intersection(&written).copied().collect()
+    }
+
+    /// Whether a rewrite would leave something of the part out that nobody needs.
+    pub fn has_waste(&self, part: &PartMeta) -> bool {
+        let read = || self.dropped.read_of(part);
+        self.needs.unneeded_rows(part) > 0 || !part.carried.is_empty() && !part.carried.iter().all(|id| read().contains(id))
     }
 
     /// Which records may stand for which.

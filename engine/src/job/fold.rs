@@ -93,7 +93,7 @@ fn due_rows(
             let batch = batch?;
             let (from, n) = (at, batch.num_rows());
             at += n as u64;
-            let (rows, sns) = removal.today(&batch, source.sn_of_record(), &mut Counts::default())?;
+            let (rows, sns) = removal.today(&batch, &source, &mut Counts::default())?;
             let columns: Vec<ArrayRef> = rows.columns().iter().cloned().chain([sns]).collect();
             let options = RecordBatchOptions::new().with_row_count(Some(n));
             let rows = RecordBatch::try_new_with_options(removal.compiled.part_schema.clone(), columns, &options)?;

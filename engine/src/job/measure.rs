@@ -111,7 +111,7 @@ async fn measure(core: &Core, compiled: &Arc<Compiled>, meta: Arc<PartMeta>, jud
                 None => batch.columns().last().and_then(|c| c.as_primitive_opt::<Int64Type>().cloned()),
             };
             let rows = match whole {
-                true => removal.today(&batch, None, &mut Counts::default())?.0,
+                true => removal.today(&batch, &source, &mut Counts::default())?.0,
                 false => batch,
             };
             let spared = source.fate.of_rows(from, n, sns.as_ref()).spared.map(BooleanArray::from);

@@ -1,6 +1,7 @@
 //! Merge and prune are one thing: sources in, one part out, without the rows that are due at the plan's cutoff.
 //!
-//! A lone source whose columns are those of today is pruned by row group: none due, its bytes are copied; all due, it is skipped; some,
+//! What is written are the columns of today, and those that were dropped and that a tag reads of the sources' rows.
+//! A lone source whose columns are these is pruned by row group: none due, its bytes are copied; all due, it is skipped; some,
 //! it is decoded, filtered, encoded. Several are merged by ORDER BY. Facts are counted anew for what stays, so the part is quiet after.
 //! Guards: I4 (out = in - removed, counted), I13 (the commit stands on the sources' generations and the definition), sns stay exact.
 
@@ -43,6 +44,7 @@ use ebb_storage::{
         reader::ReadOptions,
     },
     refs::Rounding,
+    stream_def::StreamDef,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -88,11 +90,11 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
         let parts: Vec<PartId> = group.iter().map(|m| m.id).collect();
         // Due rows that a ref still sees stay in their part, and are recorded as expired by a job of their own.
         let pinned = group.iter().any(|m| judge.needs().pinned_by(m).is_some());
-        if pinned && !together && group.iter().all(|m| judge.needs().unneeded_rows(m) == 0) {
+        if pinned && !together && !group.iter().any(|m| judge.has_waste(m)) {
             nothing_to_do = true;
             continue;
         }
-        match rewrite(core, &removal(cutoff.filter(|_| !pinned)), &judge, group, target, &guard.running).await {
+        match rewrite(core, &state, &removal(cutoff.filter(|_| !pinned)), &judge, group, target, &guard.running).await {
             Ok(output) => outputs.push(output),
             // One part that cannot be pruned keeps none of the others from it.
             Err(e) if !together && e.kind() != ErrorKind::Fenced => {
@@ -263,6 +265,7 @@ fn whole_of(sources: &[Arc<PartMeta>]) -> PartMeta {
 
 async fn rewrite(
     core: &Arc<Core>,
+    state: &StreamState,
     removal: &Removal,
     judge: &Judge,
     sources: Vec<Arc<PartMeta>>,
@@ -270,10 +273,18 @@ async fn rewrite(
     running: &Arc<Running>,
 ) -> Result<Output> {
     let started = Stopwatch::start();
+    let carried = judge.carried(state, &sources);
+    let compiled = match carried.is_empty() {
+        true => removal.compiled.clone(),
+        false => Arc::new(Compiled::new(&state.carrying(&state.def, &carried), &core.server(), core.options.compiler.as_ref())?),
+    };
+    let removal = &Removal { compiled, ..removal.clone() };
     let room = room_for(core, removal, &sources, target)?;
     let mut opened = Vec::with_capacity(sources.len());
     for meta in &sources {
-        opened.push(Source::open(core, meta.clone(), judge).await?);
+        let mut source = Source::open(core, meta.clone(), judge).await?;
+        source.fills = fills(&source, &carried, judge);
+        opened.push(source);
         running.bytes_read.fetch_add(meta.placement.bytes, Ordering::Relaxed);
     }
     let options = WriteOptions { codec: target.codec, ..removal.compiled.write.clone() };
@@ -325,6 +336,7 @@ async fn rewrite(
             partition: sources[0].partition.clone(),
             schema_version: removal.compiled.def.schema_version,
             filled: rewritten.filled,
+            carried,
             facts: if ages { rewritten.facts } else { Vec::new() },
             origins: rewritten
                 .records
@@ -340,6 +352,13 @@ async fn rewrite(
     });
     let map = rewritten.map;
     Ok(Output { sources, target: *target, stored, counts, map, duration_ms: started.elapsed().as_millis() as u64 })
+}
+
+/// The carried columns that a source's file lacks, where a tag reads them of its rows.
+fn fills(source: &Source, carried: &[ColumnId], judge: &Judge) -> Vec<(ColumnId, Arc<StreamDef>)> {
+    let has = |id: &ColumnId| source.reader.schema().fields().iter().any(|f| field_id(f).is_ok_and(|i| i == *id));
+    let lacking = carried.iter().filter(|id| !has(id));
+    lacking.filter_map(|id| Some((*id, judge.dropped().reader_of(&source.meta, *id)?.clone()))).collect()
 }
 
 /// The output is held to be as large as its sources, which stay until it is committed. Where the disk that was planned for has no room

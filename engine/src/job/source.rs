@@ -20,6 +20,7 @@ use ebb_storage::{
     part::{CodedRows, MergeSource, PartMeta, PartReader, SourceBatch, values_by_row},
     refs::Rounding,
     rules::Action,
+    stream_def::StreamDef,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -35,6 +36,8 @@ pub struct Source {
     pub meta: Arc<PartMeta>,
     pub reader: PartReader,
     pub fate: Arc<Fate>,
+    /// Columns that the file lacks, that the rewrite carries for a tag, and the columns by which the tag reads its rows.
+    pub fills: Vec<(ColumnId, Arc<StreamDef>)>,
 }
 
 impl Source {
@@ -43,12 +46,29 @@ impl Source {
         let key = core.disks.key(meta.stream, meta.id, meta.placement.generation);
         let reader = PartReader::open_verified(&disk.store, &key, &meta).await?;
         let fate = Arc::new(judge.of(&meta)?);
-        Ok(Self { reader, fate, meta })
+        Ok(Self { reader, fate, meta, fills: Vec::new() })
     }
 
     /// The sn that all its rows have, where the file does not say.
     pub fn sn_of_record(&self) -> Option<Sn> {
         self.meta.sn_in_meta.then(|| self.meta.max_sn())
+    }
+
+    /// Rows of the file with what a tag reads in columns that it lacks.
+    fn with_fills(&self, rows: RecordBatch, compiler: &dyn ExprCompiler) -> Result<RecordBatch> {
+        if self.fills.is_empty() {
+            return Ok(rows);
+        }
+        let (mut fields, mut columns) = (rows.schema_ref().fields().to_vec(), rows.columns().to_vec());
+        for (id, def) in &self.fills {
+            let (read, _) = upgrade(&rows, def, compiler)?;
+            let at = read.schema_ref().fields().iter().position(|f| field_id(f).is_ok_and(|i| i == *id));
+            let at = at.ok_or_else(|| Error::internal(format!("a tag does not read column {id}")))?;
+            fields.push(read.schema_ref().fields()[at].clone());
+            columns.push(read.column(at).clone());
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
+        Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?)
     }
 }
 
@@ -162,13 +182,13 @@ impl Removal {
         Ok(changed)
     }
 
-    /// Rows of a part's file (in any schema version, `_tp_sn` last) in the columns of today, and their sns.
-    pub fn today(&self, rows: &RecordBatch, sn: Option<Sn>, counts: &mut Counts) -> Result<(RecordBatch, ArrayRef)> {
+    /// Rows of a part's file (in any schema version, `_tp_sn` last) in the columns that are written today, and their sns.
+    pub fn today(&self, rows: &RecordBatch, source: &Source, counts: &mut Counts) -> Result<(RecordBatch, ArrayRef)> {
         let last = rows.num_columns().checked_sub(1).ok_or_else(|| Error::corrupt("a part without columns"))?;
         if field_id(rows.schema_ref().field(last))? != ColumnId::TP_SN {
             return Err(Error::corrupt("the last column of a part is not _tp_sn"));
         }
-        let sns: ArrayRef = match sn {
+        let sns: ArrayRef = match source.sn_of_record() {
             Some(sn) => Arc::new(Int64Array::from_value(sn.0 as i64, rows.num_rows())),
             None => rows.column(last).clone(),
         };
@@ -176,7 +196,8 @@ impl Removal {
             return Err(Error::corrupt("_tp_sn of a part is not int64"));
         }
         let without: Vec<usize> = (0..last).collect();
-        let (rows, filled) = upgrade(&rows.project(&without)?, &self.compiled.def, self.compiler.as_ref())?;
+        let rows = source.with_fills(rows.project(&without)?, self.compiler.as_ref())?;
+        let (rows, filled) = upgrade(&rows, &self.compiled.def, self.compiler.as_ref())?;
         counts.filled.extend(filled);
         Ok((rows, sns))
     }
@@ -232,7 +253,7 @@ pub fn rows_of(
             let mut found = found.lock().map_err(|_| Error::internal("what a rewrite found is poisoned"))?;
             let found = &mut *found;
             found.counts.read += n as u64;
-            let (values, sns) = removal.today(&values_by_row(&coded, source.reader.schema())?, source.sn_of_record(), &mut found.counts)?;
+            let (values, sns) = removal.today(&values_by_row(&coded, source.reader.schema())?, &source, &mut found.counts)?;
             let fates = source.fate.of_rows(from, n, sns.as_primitive_opt());
             let keep = removal.kept(&values, &fates, &mut found.counts);
             let mut spared = fates.spared.map(BooleanArray::from);

@@ -92,7 +92,6 @@ impl<'a> Scene<'a> {
     pub fn may_merge(&self, part: &PartView) -> bool {
         let volume = || self.volume(part).is_none_or(|v| !v.prefer_not_to_merge && !v.merges_stopped);
         !part.busy
-            && !part.keeps_columns
             && !part.unneeded
             && !part.unmeasured
             && !self.due(part.whole_due)

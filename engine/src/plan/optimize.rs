@@ -42,7 +42,6 @@ fn of_partition(scene: &Scene<'_>, whole: bool, drops: &mut Vec<PartId>, ledger:
     let goes = |p: &&PartView| delete_due && p.pin.is_none() && scene.due(p.whole_due);
     let (gone, mut left): (Vec<&PartView>, Vec<&PartView>) = free.into_iter().partition(goes);
     drops.extend(gone.iter().map(|p| p.id));
-    left.retain(|p| !p.keeps_columns);
     left.sort_by_key(|p| p.id);
     let ids = |parts: &[&PartView]| {
         let mut ids: Vec<PartId> = parts.iter().map(|p| p.id).collect();

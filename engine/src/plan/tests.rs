@@ -63,7 +63,6 @@ fn part(id: u32, first_due: Timestamp, whole_due: Timestamp) -> PartView {
         worth_at: first_due,
         removes_at: first_due,
         unneeded: false,
-        keeps_columns: false,
         pin: None,
         aside: false,
         unmeasured: false,

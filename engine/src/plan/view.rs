@@ -87,13 +87,11 @@ pub struct PartView {
     pub unneeded: bool,
     /// Who needs rows of it beside main.
     pub pin: Option<Box<Pin>>,
-    /// A tag reads columns of it that were dropped since: no rewrite may leave them out.
-    pub keeps_columns: bool,
     /// Of a branch, and main sees none of its rows: no rule ages them.
     pub aside: bool,
     /// Only parts of one family are merged: 0 what main's head sees wholly, 1 other rows of main, then each branch by itself.
     pub family: u32,
-    /// It holds rows that nobody needs any more.
+    /// It holds rows or columns that nobody needs any more.
     pub reclaimable: bool,
     /// A current rule has no facts of this part.
     pub unmeasured: bool,
@@ -218,7 +216,6 @@ impl PartView {
             worth_at: Timestamp::MAX,
             removes_at: Timestamp::MAX,
             unneeded: false,
-            keeps_columns: false,
             pin: None,
             aside: false,
             family: 0,

@@ -267,9 +267,6 @@ impl Engine {
 fn left_out(stream: &plan::StreamView, only: Option<&str>) -> BTreeSet<String> {
     let mut why = BTreeSet::new();
     for part in stream.partitions.iter().filter(|p| only.is_none_or(|o| o == &*p.value)).flat_map(|p| &p.parts) {
-        if part.keeps_columns {
-            why.insert("parts of which a tag reads columns that were dropped were left as they are: DROP TAG frees them".to_owned());
-        }
         if let Some((disk, away)) = stream.tiers.disk(part.disk).and_then(|d| Some((d, d.unavailable.as_ref()?))) {
             why.insert(format!("parts on disk '{}' were left as they are: it is unavailable: {away}", disk.name));
         }

@@ -12,12 +12,11 @@ use crate::{
 };
 use ebb_storage::{
     Error, Result, Timestamp,
-    ids::{BranchId, ColumnId, PartId, SchemaVersion, Sn, StreamId},
+    ids::{BranchId, ColumnId, PartId, Sn, StreamId},
     lineage::{Seen, Visibility},
     manifest::{StreamState, edit::Timer},
     part::PartMeta,
-    refs::{Needs, Reader, Ref, RefKind},
-    stream_def::StreamDef,
+    refs::{Dropped, Needs, Reader, RefKind},
 };
 use std::{
     collections::{HashMap, HashSet},
@@ -68,20 +67,7 @@ pub struct Standing {
 struct History {
     main: Seen,
     needs: Needs,
-    /// Of each tag that reads columns which were dropped since: what it sees, and their ids.
-    dropped: Vec<(Seen, Vec<ColumnId>)>,
-    /// The definitions that parts were written under.
-    schemas: Vec<(SchemaVersion, Arc<StreamDef>)>,
-}
-
-/// Of each tag that reads columns which are no longer there: what it sees, and their ids.
-fn dropped_columns(state: &StreamState) -> Vec<(Seen, Vec<ColumnId>)> {
-    let of_tag = |r: &Arc<Ref>| {
-        let read = state.schema(r.schema_version).stored().map(|c| c.id).filter(|id| state.def.columns.iter().all(|c| c.id != *id));
-        let gone: Vec<ColumnId> = read.collect();
-        (!gone.is_empty()).then(|| (state.seen(&r.cut), gone))
-    };
-    state.refs.values().filter(|r| r.kind == RefKind::Tag).filter_map(of_tag).collect()
+    dropped: Dropped,
 }
 
 impl Standing {
@@ -89,7 +75,7 @@ impl Standing {
         let live = core.live.read();
         let (id, now) = (state.def.id, core.now());
         let of_main = |p: &Arc<PartMeta>| p.origins.iter().all(|o| o.branch == BranchId::MAIN);
-        let removed = |p: &Arc<PartMeta>| !p.deletions.is_empty() || !p.expired.is_empty() || !of_main(p);
+        let removed = |p: &Arc<PartMeta>| !p.deletions.is_empty() || !p.expired.is_empty() || !p.carried.is_empty() || !of_main(p);
         // The common case, and the tail may have many records: nobody reads along, and all that was ever written is main's.
         let layout = live.manifest.stream(id).map(|s| folded::layout(s, &live.tail(id)));
         let Some(layout) = layout else { return Self { history: None, readers: Vec::new() } };
@@ -103,8 +89,7 @@ impl Standing {
         let history = (!plain).then(|| History {
             needs: history::needs_of(core, &whole),
             main: whole.seen(&whole.head()),
-            dropped: dropped_columns(&whole),
-            schemas: whole.schemas.iter().map(|(v, def)| (*v, def.clone())).collect(),
+            dropped: Dropped::of(&whole),
         });
         Self { history, readers }
     }
@@ -117,7 +102,7 @@ impl Standing {
     fn tell(&self, meta: &PartMeta, view: PartView) -> PartView {
         let reader = self.readers.iter().find(|r| meta.max_sn() > r.sn);
         let reader = reader.map(|r| Box::new(Pin { by: PinnedBy::Reader, name: r.name.clone() }));
-        let Some(History { main, needs, dropped, schemas }) = &self.history else { return PartView { pin: reader, ..view } };
+        let Some(History { main, needs, dropped }) = &self.history else { return PartView { pin: reader, ..view } };
         let origins = || meta.origins.iter().map(|o| (o.branch, o.sns));
         let seen = main.of_rows(origins());
         let of_main = origins().any(|(b, _)| b == BranchId::MAIN);
@@ -126,18 +111,14 @@ impl Standing {
             (_, true) => 1,
             _ => origins().map(|(b, _)| b.0).max().unwrap_or(0).saturating_add(1),
         };
-        let reclaimable = needs.unneeded_rows(meta) > 0;
+        let read = |id: &ColumnId| dropped.read_of(meta).contains(id);
+        let reclaimable = needs.unneeded_rows(meta) > 0 || !meta.carried.iter().all(read);
         let by_ref = || {
             let p = needs.pinned_by(meta)?;
             let by = if p.kind == RefKind::Tag { PinnedBy::Tag } else { PinnedBy::Branch };
             Some(Box::new(Pin { by, name: p.name.clone() }))
         };
-        let has = |id: &ColumnId| {
-            let written = schemas.iter().find(|(v, _)| *v == meta.schema_version);
-            written.is_none_or(|(_, def)| def.columns.iter().any(|c| c.id == *id))
-        };
-        let keeps_columns = dropped.iter().any(|(seen, ids)| ids.iter().any(has) && seen.of_rows(origins()) != Visibility::None);
-        let view = PartView { keeps_columns, family, reclaimable, unneeded: needs.part_is_dead(meta), pin: reader.or_else(by_ref), ..view };
+        let view = PartView { family, reclaimable, unneeded: needs.part_is_dead(meta), pin: reader.or_else(by_ref), ..view };
         match of_main || seen != Visibility::None {
             true => view,
             false => view.without_rules(),

@@ -132,6 +132,7 @@ impl<'a> State<'a> {
             partition: about.partition,
             schema_version: def.schema_version,
             filled: Vec::new(),
+            carried: Vec::new(),
             origins: vec![Origin { branch: BranchId::MAIN, sns: SnRange { after: Sn(self.sn - 1), to: Sn(self.sn) }, rows }],
             sn_in_meta: false,
             rows,

@@ -22,14 +22,15 @@ pub(super) fn with_sn(places: &mut Vec<usize>, stored: &SchemaRef) {
     places.extend(stored.index_of(TP_SN).ok().filter(|sn| !places.contains(sn)));
 }
 
-/// The rows of `input` whose `_tp_sn` is in one of `ranges` (after, up to), which are in order and apart.
-pub(super) fn above(input: Arc<dyn ExecutionPlan>, ranges: &[(Sn, Sn)]) -> Result<Arc<dyn ExecutionPlan>> {
+/// The rows of `input` whose `_tp_sn` is in one of `ranges` (after, up to), which are in order and apart; all where there are none.
+pub(super) fn within(input: Arc<dyn ExecutionPlan>, ranges: Option<&[(Sn, Sn)]>) -> Result<Arc<dyn ExecutionPlan>> {
+    let Some(ranges) = ranges else { return Ok(input) };
     let at = input.schema().index_of(TP_SN)?;
     let sn: Arc<dyn PhysicalExpr> = Arc::new(Column::new(TP_SN, at));
-    Ok(Arc::new(FilterExec::try_new(within(&sn, ranges)?, input)?))
+    Ok(Arc::new(FilterExec::try_new(is_within(&sn, ranges)?, input)?))
 }
 
-fn within(sn: &Arc<dyn PhysicalExpr>, ranges: &[(Sn, Sn)]) -> Result<Arc<dyn PhysicalExpr>> {
+fn is_within(sn: &Arc<dyn PhysicalExpr>, ranges: &[(Sn, Sn)]) -> Result<Arc<dyn PhysicalExpr>> {
     let both = |op, left, right| Arc::new(BinaryExpr::new(left, op, right)) as Arc<dyn PhysicalExpr>;
     match ranges {
         [] => Ok(lit(false)),
@@ -47,7 +48,7 @@ fn within(sn: &Arc<dyn PhysicalExpr>, ranges: &[(Sn, Sn)]) -> Result<Arc<dyn Phy
         // As shallow as can be: a search, where there are many.
         several => {
             let (left, right) = several.split_at(several.len() / 2);
-            Ok(both(Operator::Or, within(sn, left)?, within(sn, right)?))
+            Ok(both(Operator::Or, is_within(sn, left)?, is_within(sn, right)?))
         }
     }
 }

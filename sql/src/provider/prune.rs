@@ -94,7 +94,7 @@ impl Bounds<'_> {
 
     /// Whether the column had this type when the part was written: what is known of its values is in that.
     fn wrote(&self, part: &PartMeta, id: ColumnId, ty: &DataType) -> bool {
-        let written = self.state.schema(part.schema_version);
+        let written = self.state.written(part);
         id == ColumnId::TP_TIME || written.columns.iter().any(|c| c.id == id && c.ty.arrow() == *ty)
     }
 

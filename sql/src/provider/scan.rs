@@ -17,7 +17,7 @@ use ebb_engine::{
     upgrade::upgrade,
 };
 use ebb_storage::{
-    ids::{SchemaVersion, Sn},
+    ids::{ColumnId, SchemaVersion, Sn},
     stream_def::TP_SN,
 };
 use std::{collections::BTreeMap, sync::Arc};
@@ -82,16 +82,12 @@ fn stored_rows(
             cut::with_sn(&mut read, &stored);
         }
         let limit = limit.filter(|_| evaluated.is_none() && group.sns.is_none());
-        let rows = match group.version == def.schema_version {
-            true => parts::scan(table, state, def, parts, &read, group.sn_in_meta, limit)?,
-            false => {
-                let written = table.view.state.schema(group.version).clone();
-                shape::scan(table, state, &written, parts, &read, group.sn_in_meta, limit)?
+        let rows = match group.version == def.schema_version && group.carried.is_empty() {
+            true => {
+                let rows = parts::scan(table, state, def, parts, &read, group.sn_in_meta, limit)?;
+                cut::within(rows, group.sns.as_deref())?
             }
-        };
-        let rows = match &group.sns {
-            Some(sns) => cut::above(rows, sns)?,
-            None => rows,
+            false => shape::scan(table, state, &group, parts, &read, limit)?,
         };
         plans.push(match evaluated {
             Some(h) => hide::above(rows, h, places.len())?,
@@ -111,15 +107,17 @@ fn stored_rows(
 
 /// What parts of one scan have in common.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Group {
+pub(super) struct Group {
     /// The columns they were written under; the present ones where those are laid out alike.
-    version: SchemaVersion,
+    pub version: SchemaVersion,
+    /// Dropped columns that their files have all the same.
+    pub carried: Vec<ColumnId>,
     /// `_tp_sn` is asked for, and the files do not know it.
-    sn_in_meta: bool,
+    pub sn_in_meta: bool,
     /// Some rows may be due and must be left out.
     evaluated: bool,
     /// Only rows of these records are seen: after, up to.
-    sns: Option<Vec<(Sn, Sn)>>,
+    pub sns: Option<Vec<(Sn, Sn)>>,
 }
 
 fn grouped(
@@ -139,11 +137,15 @@ fn grouped(
             Hide::None => false,
             Hide::Evaluate => true,
         };
-        let written = table.view.state.schema(part.meta.schema_version);
-        let version = if shape::same(written, def) { def.schema_version } else { written.schema_version };
+        let (version, carried) = (part.meta.schema_version, &part.meta.carried);
+        let plain = version == def.schema_version && carried.is_empty();
+        let (version, carried) = match plain || shape::same(&table.view.state.written(&part.meta), def) {
+            true => (def.schema_version, Vec::new()),
+            false => (version, carried.clone()),
+        };
         let sns = part.sns.as_ref().map(|set| set.ranges().iter().map(|r| (r.after, r.to)).collect());
         let sn_wanted = sn_wanted || part.sns.is_some();
-        let group = Group { version, sn_in_meta: sn_wanted && part.sn_of_record.is_some(), evaluated, sns };
+        let group = Group { version, carried, sn_in_meta: sn_wanted && part.sn_of_record.is_some(), evaluated, sns };
         groups.entry(group).or_default().push(part);
     }
     Ok(groups)

@@ -1,6 +1,10 @@
 //! Parts that were written under other columns: matched by id, renamed, what they lack filled in.
 
-use super::{parts, scan::session_state, table::StreamTable};
+use super::{
+    cut, parts,
+    scan::{Group, session_state},
+    table::StreamTable,
+};
 use crate::bind::expression;
 use arrow::datatypes::Schema;
 use datafusion::{
@@ -22,20 +26,19 @@ use std::sync::Arc;
 
 /// Whether rows of the two definitions are laid out alike, names included.
 pub(super) fn same(a: &StreamDef, b: &StreamDef) -> bool {
-    a.schema_version == b.schema_version
-        || a.stored().map(|c| (c.id, &c.name, &c.ty, c.nullable)).eq(b.stored().map(|c| (c.id, &c.name, &c.ty, c.nullable)))
+    a.stored().map(|c| (c.id, &c.name, &c.ty, c.nullable)).eq(b.stored().map(|c| (c.id, &c.name, &c.ty, c.nullable)))
 }
 
-/// The columns at `places` of the stream's present `part_schema`, from parts written under `written`.
+/// The columns at `places` of the stream's present `part_schema`, from parts of a group that was written under others.
 pub(super) fn scan(
     table: &StreamTable,
     state: &dyn Session,
-    written: &Arc<StreamDef>,
+    group: &Group,
     of_group: Vec<LivePart>,
     places: &[usize],
-    sn_in_meta: bool,
     limit: Option<usize>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
+    let written = table.view.state.carrying(table.view.state.schema(group.version), &group.carried);
     let (def, old, new) = (table.def(), written.part_schema(), table.def().part_schema());
     let ids = |schema: &Schema| -> Result<Vec<ColumnId>> {
         schema.fields().iter().map(|f| upgrade::field_id(f).map_err(|e| DataFusionError::External(Box::new(e)))).collect()
@@ -53,7 +56,9 @@ pub(super) fn scan(
     let mut read: Vec<usize> = wanted.iter().filter_map(of_old).collect();
     read.sort_unstable();
     read.dedup();
-    let rows = parts::scan(table, state, written, of_group, &read, sn_in_meta, limit)?;
+    let rows = parts::scan(table, state, &written, of_group, &read, group.sn_in_meta, limit)?;
+    // Rows that the cut does not see may have values that its columns have no room for.
+    let rows = cut::within(rows, group.sns.as_deref())?;
     // The same columns by their present names.
     let mut known: Vec<arrow::datatypes::FieldRef> = Vec::new();
     let mut renamed: Vec<(Arc<dyn PhysicalExpr>, String)> = Vec::new();

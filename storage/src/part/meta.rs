@@ -23,6 +23,9 @@ pub struct PartMeta {
     pub schema_version: SchemaVersion,
     /// Columns younger than `schema_version` or the data, written out by a merge from their defaults.
     pub filled: Vec<ColumnId>,
+    /// Columns of the file that were dropped before it was written, for tags that read them. Rising.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub carried: Vec<ColumnId>,
     /// Which branch wrote which sns, with row counts. Rising by branch, then sn.
     pub origins: Vec<Origin>,
     /// A staged part was written before its sn was known: its `_tp_sn` column holds 0 and every row has the sn of its one origin.

@@ -47,6 +47,7 @@ pub fn part(id: PartId, sn: u64, rows: u64) -> PartMeta {
         partition: "p".into(),
         schema_version: SchemaVersion(1),
         filled: Vec::new(),
+        carried: Vec::new(),
         origins: vec![Origin { branch: BranchId::MAIN, sns: SnRange { after: Sn(sn - 1), to: Sn(sn) }, rows }],
         sn_in_meta: false,
         rows,

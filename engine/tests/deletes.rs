@@ -267,11 +267,11 @@ async fn a_merge_says_what_it_left_and_carries_deletions() {
     let s = e.create_stream(def("s", vec![]), false).await.unwrap();
     insert(&e, s, 0..4).await;
     e.delete(deleting(&e, s, "v = 1")).await.unwrap();
-    insert(&e, s, 4..6).await;
+    insert(&e, s, 4..16).await;
     e.optimize(s, None, true).await.unwrap();
     let state = e.read().state(s).unwrap();
     let part = state.parts.values().next().unwrap();
-    assert_eq!((part.rows, part.deletions.len(), part.deletions[0].rows.count(part.rows)), (6, 1, 1));
+    assert_eq!((part.rows, part.deletions.len(), part.deletions[0].rows.count(part.rows)), (16, 1, 1));
     let merges = e.manifest().part_log.iter().filter(|r| r.event == PartEvent::MergeParts).count();
     assert_eq!(merges, 1);
 }

@@ -158,7 +158,7 @@ fn found(source: &Source, compiled: Arc<Compiled>, compiler: Arc<dyn crate::expr
     let measured: Vec<&CompiledRule> = compiled.rules.iter().filter(|r| !r.rule.action.changes_rows()).collect();
     let mut facts: Vec<Gathering> = measured.iter().map(|r| Gathering::new(r, None)).collect();
     let (mut due, mut taken, mut from) = (RowSet::default(), BTreeMap::new(), 0_u64);
-    let removal = Removal { compiled: compiled.clone(), cutoff: None, compiler, folds: false };
+    let removal = Removal { compiled: compiled.clone(), cutoff: None, compiler, folds: false, side: None };
     for batch in source.reader.read(&ReadOptions { batch_rows: BATCH_ROWS, ..ReadOptions::default() })? {
         let batch = batch?;
         let (rows, sns) = removal.today(&batch, &source, &mut Counts::default())?;

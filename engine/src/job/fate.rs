@@ -8,7 +8,7 @@ use arrow::array::Int64Array;
 use ebb_storage::{
     Result,
     ids::{BranchId, ColumnId, CommitNo, Sn},
-    lineage::{Seen, SnRange, SnSet},
+    lineage::{Seen, SnRange, SnSet, Visibility},
     manifest::StreamState,
     part::{PartMeta, RowSet, meta::Origin},
     refs::{Dropped, Needs, Rounding},
@@ -60,6 +60,11 @@ impl Judge {
         self.needs.unneeded_rows(part) > 0 || !part.carried.is_empty() && !part.carried.iter().all(|id| read().contains(id))
     }
 
+    /// Whether main's head sees all or nothing of what `branch` wrote there.
+    pub fn sees_alike(&self, branch: BranchId, sns: SnRange) -> bool {
+        !matches!(self.main.of_rows(std::iter::once((branch, sns))), Visibility::Some(_))
+    }
+
     /// Which records may stand for which.
     pub fn rounding(&self) -> &Arc<Rounding> {
         &self.rounding
@@ -73,7 +78,13 @@ impl Judge {
         let expired = part.expired.iter().map(|e| Ok((e.commit, set(&e.rows)?))).collect::<Result<Vec<_>>>()?;
         let mut marked = RowSet::default();
         deleted.iter().map(|(_, r)| r).chain(expired.iter().map(|(_, r)| r)).for_each(|r| marked.0 |= &r.0);
+        let hidden =
+            deleted.iter().filter(|((b, sn), _)| self.main.contains(*b, *sn)).map(|(_, r)| r).chain(expired.iter().map(|(_, r)| r));
+        let hidden = RowSet(hidden.map(|r| &r.0).fold(Default::default(), |all, r| all | r));
         let mut fate = Fate {
+            seen: self.main.sns_of(part.origins.iter().map(|o| (o.branch, o.sns))),
+            hidden,
+            all_seen: false,
             origins: part.origins.clone(),
             deleted,
             expired,
@@ -95,6 +106,7 @@ impl Judge {
         }
         fate.aged = SnSet::new(aged);
         fate.all_aged = part.origins.iter().all(|o| fate.aged.covers(o.sns));
+        fate.all_seen = fate.hidden.is_empty() && part.origins.iter().all(|o| fate.seen.covers(o.sns));
         for marks in fate.marks() {
             let alive = fate.alive_with(&self.needs, &marks);
             fate.alive.insert(marks, alive);
@@ -123,6 +135,11 @@ pub struct Fate {
     alive: HashMap<Marks, SnSet>,
     /// Rows with these sns age by rules.
     aged: SnSet,
+    /// Rows with these sns main's head sees,
+    seen: SnSet,
+    /// but for these.
+    hidden: RowSet,
+    all_seen: bool,
     all_alive: bool,
     all_aged: bool,
 }
@@ -134,8 +151,10 @@ pub struct Fates {
     pub gone: Option<Vec<bool>>,
     /// They stay, and no rule looks at them: expired already, or of a branch that main does not see.
     pub spared: Option<Vec<bool>>,
-    /// Deleted for some: they are not folded with others.
-    pub deleted: Option<Vec<bool>>,
+    /// Main's head does not see them.
+    pub unseen: Option<Vec<bool>>,
+    /// Deleted for some, or not seen by main's head: they are not folded with others.
+    pub apart: Option<Vec<bool>>,
 }
 
 impl Fate {
@@ -153,6 +172,17 @@ impl Fate {
             })
     }
 
+    /// How many rows main's head does not see; of records that it sees in part, their share.
+    pub fn unseen_rows(&self) -> u64 {
+        let size = |set: &SnSet| set.ranges().iter().map(|r| u128::from(r.to.0 - r.after.0)).sum::<u128>();
+        let unseen = |o: &Origin| {
+            let own = SnSet::new([o.sns]);
+            let all = size(&own).max(1);
+            u64::try_from(u128::from(o.rows) * (all - size(&own.intersection(&self.seen)).min(all)) / all).unwrap_or(o.rows)
+        };
+        self.origins.iter().map(unseen).fold(self.hidden.len(), u64::saturating_add)
+    }
+
     /// Whether rules age all of its rows.
     pub fn ages_all(&self) -> bool {
         self.all_aged
@@ -163,9 +193,10 @@ impl Fate {
         self.origins.iter().any(|o| self.aged.touches(o.sns))
     }
 
-    /// Rows from `from` on, each with its sn; without sns where [`Self::asks_sns`] says they are not needed.
+    /// Rows from `from` on, each with its sn; without sns where [`Self::asks_sns`] says they are not needed: then what main's head sees of
+    /// them is not told.
     pub fn of_rows(&self, from: u64, rows: usize, sns: Option<&Int64Array>) -> Fates {
-        if self.is_plain() {
+        if self.is_plain() && self.all_seen {
             return Fates::default();
         }
         let start = from as u32;
@@ -192,8 +223,15 @@ impl Fate {
             }
             all
         };
-        if !quiet && !self.deleted.is_empty() {
-            fates.deleted = Some(of(&mut self.deleted.iter().map(|(_, r)| r)));
+        if !self.all_seen {
+            let mut unseen = of(&mut std::iter::once(&self.hidden));
+            unseen.iter_mut().enumerate().for_each(|(i, u)| *u |= !self.seen.contains(sn(i)));
+            fates.unseen = Some(unseen);
+        }
+        if !self.all_seen || !quiet && !self.deleted.is_empty() {
+            let mut apart = of(&mut self.deleted.iter().map(|(_, r)| r));
+            fates.unseen.iter().for_each(|u| apart.iter_mut().zip(u).for_each(|(a, u)| *a |= u));
+            fates.apart = Some(apart);
         }
         if !quiet && !self.expired.is_empty() || !self.all_aged {
             let mut spared = of(&mut self.expired.iter().map(|(_, r)| r));
@@ -245,12 +283,15 @@ impl Fate {
     }
 }
 
-/// The branches and sns of rows as few stretches, none of which overlap.
-pub fn origins_of(counts: &std::collections::BTreeMap<Sn, (BranchId, u64)>) -> Vec<Origin> {
+/// The branches and sns of rows as few stretches, none of which overlap, and of each of which main's head sees all or nothing.
+pub fn origins_of(counts: &std::collections::BTreeMap<Sn, (BranchId, u64)>, judge: &Judge) -> Vec<Origin> {
     let mut all: Vec<Origin> = Vec::new();
     for (sn, (branch, rows)) in counts {
+        let with = |last: &Origin| SnRange { after: last.sns.after, to: *sn };
         match all.last_mut() {
-            Some(last) if last.branch == *branch => (last.sns.to, last.rows) = (*sn, last.rows + rows),
+            Some(last) if last.branch == *branch && judge.sees_alike(*branch, with(last)) => {
+                (last.sns.to, last.rows) = (*sn, last.rows + rows)
+            }
             _ => all.push(Origin { branch: *branch, sns: SnRange { after: Sn(sn.0.saturating_sub(1)), to: *sn }, rows: *rows }),
         }
     }

@@ -16,7 +16,8 @@ use arrow::{
 };
 use ebb_storage::{
     Result, Timestamp,
-    part::{MergeSource, SourceBatch, reader::ReadOptions, sort::sort_permutation},
+    ids::BranchId,
+    part::{MergeSource, SourceBatch, meta::Origin, reader::ReadOptions, sort::sort_permutation},
 };
 use std::{
     collections::BTreeMap,
@@ -103,7 +104,7 @@ fn due_rows(
             let mut wanted = vec![false; n];
             for (k, rule) in removal.takers() {
                 let due = taken_at(rule, &rows, cutoff).into_iter().enumerate().filter(|(_, taken)| *taken);
-                for (row, _) in due.filter(|(row, _)| rule.fold.is_none() || !is(&fates.deleted, *row)) {
+                for (row, _) in due.filter(|(row, _)| rule.fold.is_none() || !is(&fates.apart, *row)) {
                     wanted[row] |= free[row] && k == i;
                     free[row] = false;
                 }
@@ -127,8 +128,8 @@ impl Folded {
         self.again.is_empty()
     }
 
-    /// The folded rows as an input of the merge.
-    pub fn into_source(self, removal: Removal, found: Arc<Mutex<Found>>) -> Result<Box<dyn MergeSource>> {
+    /// The folded rows as an input of the merge of sources with these origins.
+    pub fn into_source(self, removal: Removal, origins: Vec<Origin>, found: Arc<Mutex<Found>>) -> Result<Box<dyn MergeSource>> {
         let rows = concat_batches(&removal.compiled.part_schema, &self.rows)?;
         let rows = match sort_permutation(&removal.compiled.order_values(&rows)?)? {
             None => rows,
@@ -154,6 +155,8 @@ impl Folded {
             let (values, origin) = (rows.slice(at, n), vec![(at as u32, n as u32)]);
             at += n;
             let (rows, values) = changed(values.clone(), values, None, &removal, &mut found.counts)?;
+            let branch = |sn| origins.iter().find(|o| o.sns.contains(sn)).map_or(BranchId::MAIN, |o| o.branch);
+            found.count(values.column(values.num_columns() - 1), branch);
             for (rule, facts) in removal.compiled.rules.iter().zip(&mut found.facts) {
                 facts.add(rule, &values);
             }

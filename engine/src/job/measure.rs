@@ -97,7 +97,7 @@ async fn measure(core: &Core, compiled: &Arc<Compiled>, meta: Arc<PartMeta>, jud
         // A column that the part lacks reads its default, which may need any other column.
         let same_version = source.meta.schema_version == compiled.def.schema_version;
         let whole = found < asked.len() || !same_version;
-        let removal = Removal { compiled: compiled.clone(), cutoff: None, compiler, folds: false };
+        let removal = Removal { compiled: compiled.clone(), cutoff: None, compiler, folds: false, side: None };
         // `_tp_sn` comes along so that a rule without columns has rows to be asked about.
         let columns = (!whole).then(|| asked.iter().copied().chain([ColumnId::TP_SN]).collect());
         let mut at = 0;

@@ -76,6 +76,8 @@ impl Source {
 #[derive(Debug, Default, Clone)]
 pub struct Counts {
     pub read: u64,
+    /// Left to another pass over the same rows.
+    pub elsewhere: u64,
     /// Gone because nobody needs them.
     pub gone: u64,
     /// By rule, in the order of the rules.
@@ -89,6 +91,20 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// What another pass over the same rows has counted.
+    pub fn add(&mut self, other: Self) {
+        self.read = self.read.max(other.read);
+        self.elsewhere += other.elsewhere;
+        self.gone += other.gone;
+        other.removed.into_iter().for_each(|(rule, n)| *self.removed.entry(rule).or_default() += n);
+        other.reset.into_iter().for_each(|(rule, n)| *self.reset.entry(rule).or_default() += n);
+        for (rule, (taken, made)) in other.folded {
+            let folded = self.folded.entry(rule).or_default();
+            (folded.0, folded.1) = (folded.0 + taken, folded.1 + made);
+        }
+        self.filled.extend(other.filled);
+    }
+
     pub fn removed_rows(&self) -> u64 {
         self.removed.values().sum()
     }
@@ -97,6 +113,14 @@ impl Counts {
     pub fn folded_rows(&self) -> i64 {
         self.folded.values().map(|(taken, made)| *made as i64 - *taken as i64).sum()
     }
+}
+
+/// Which rows a pass writes, where there are two over the same sources.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// Rows that main's head sees.
+    Seen,
+    Unseen,
 }
 
 /// Which rules remove rows, and when.
@@ -109,23 +133,30 @@ pub struct Removal {
     /// Whether due rows of one key are folded. Rows that were folded before are as due as ever: either all that are due are read and
     /// folded anew, or none is touched.
     pub folds: bool,
+    /// `None`: all rows.
+    pub side: Option<Side>,
 }
 
 impl Removal {
     /// Of rows in `row_schema`, those that stay; `None` where all do.
     pub fn kept(&self, rows: &RecordBatch, fates: &Fates, counts: &mut Counts) -> Option<BooleanArray> {
-        let mut keep = match &fates.gone {
-            Some(gone) => gone.iter().map(|g| !g).collect(),
-            None => vec![true; rows.num_rows()],
-        };
-        counts.gone += keep.iter().filter(|k| !**k).count() as u64;
+        let is = |of: &Option<Vec<bool>>, row: usize| of.as_ref().is_some_and(|of| of[row]);
+        let mut keep = vec![true; rows.num_rows()];
+        for (row, keep) in keep.iter_mut().enumerate() {
+            if self.side.is_some_and(|side| (side == Side::Unseen) != is(&fates.unseen, row)) {
+                *keep = false;
+                counts.elsewhere += 1;
+            } else if is(&fates.gone, row) {
+                *keep = false;
+                counts.gone += 1;
+            }
+        }
         if let Some(cutoff) = self.cutoff {
-            let is = |of: &Option<Vec<bool>>, row: usize| of.as_ref().is_some_and(|of| of[row]);
             for (i, rule) in self.takers() {
                 let folds = rule.fold.is_some();
                 let mut taken = 0;
                 for (row, removed) in taken_at(rule, rows, cutoff).into_iter().enumerate() {
-                    if keep[row] && removed && !is(&fates.spared, row) && !(folds && is(&fates.deleted, row)) {
+                    if keep[row] && removed && !is(&fates.spared, row) && !(folds && is(&fates.apart, row)) {
                         keep[row] = false;
                         taken += 1;
                     }
@@ -216,16 +247,17 @@ pub struct Found {
     pub counts: Counts,
     /// Of the rows that stay, in the order of the policy.
     pub facts: Vec<Gathering>,
-    /// Where sources are of several branches: of each record that has rows which stay, its branch and how many.
+    /// Where asked for: of each record that has rows which stay, its branch and how many.
     pub records: Option<BTreeMap<Sn, (BranchId, u64)>>,
 }
 
 impl Found {
-    fn count(&mut self, sns: &ArrayRef, fate: &Fate) {
+    pub fn count(&mut self, sns: &ArrayRef, branch: impl Fn(Sn) -> BranchId) {
         let (Some(records), Some(sns)) = (&mut self.records, sns.as_primitive_opt::<Int64Type>()) else { return };
-        for sn in sns.values() {
-            let sn = Sn(*sn as u64);
-            records.entry(sn).or_insert_with(|| (fate.branch_of(sn), 0)).1 += 1;
+        // Neighbours are often of one record.
+        for stretch in sns.values().chunk_by(|a, b| a == b) {
+            let sn = Sn(stretch[0] as u64);
+            records.entry(sn).or_insert_with(|| (branch(sn), 0)).1 += stretch.len() as u64;
         }
     }
 }
@@ -271,7 +303,7 @@ pub fn rows_of(
             }
             if values.num_rows() > 0 {
                 (rows, values) = changed(rows, values, spared.as_ref(), &removal, &mut found.counts)?;
-                found.count(values.column(values.num_columns() - 1), &source.fate);
+                found.count(values.column(values.num_columns() - 1), |sn| source.fate.branch_of(sn));
                 let aged = ruled(&values, spared.as_ref())?;
                 for (rule, facts) in removal.compiled.rules.iter().zip(&mut found.facts) {
                     facts.add(rule, &aged);

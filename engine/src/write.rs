@@ -185,6 +185,7 @@ pub fn describe(written: Written, about: About) -> Stored {
         schema_version: about.schema_version,
         filled: about.filled,
         carried: about.carried,
+        sn_bytes: e.sn_bytes,
         origins: about.origins,
         sn_in_meta: about.sn_in_meta,
         rows: e.rows,

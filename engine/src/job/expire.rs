@@ -161,7 +161,7 @@ fn found(source: &Source, compiled: Arc<Compiled>, compiler: Arc<dyn crate::expr
     let removal = Removal { compiled: compiled.clone(), cutoff: None, compiler, folds: false, side: None };
     for batch in source.reader.read(&ReadOptions { batch_rows: BATCH_ROWS, ..ReadOptions::default() })? {
         let batch = batch?;
-        let (rows, sns) = removal.today(&batch, &source, &mut Counts::default())?;
+        let (rows, sns) = removal.today(&batch, source, &mut Counts::default())?;
         let fates = source.fate.of_rows(from, batch.num_rows(), sns.as_primitive_opt());
         let mut left = match &fates.spared {
             Some(spared) => spared.iter().map(|s| !s).collect(),

@@ -6,7 +6,7 @@
 use crate::{
     core::{Abandoned, Core},
     job::{
-        recompress,
+        recompress::{self, How},
         registry::{JobGuard, Running},
         replace::{self, About, Replaced},
     },
@@ -37,7 +37,7 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
     let from = core.disks.disk(meta.placement.disk)?.name;
     let new = match target.codec == meta.placement.codec {
         true => bytes_at(core, &meta, target.disk, &guard.running).await?,
-        false => recompress::recoded(core, &compiled, meta, target, &guard.running).await?,
+        false => recompress::recoded(core, &compiled, meta, target, How::Codec, &guard.running).await?,
     };
     let reason = match why {
         MoveWhy::Rule => format!("every row is due, from disk '{from}'"),
@@ -46,7 +46,7 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
     };
     let recoded = new.placement.codec != new.source.placement.codec;
     let event = if recoded { PartEvent::RecompressPart } else { PartEvent::MovePart };
-    replace::commit(core, &compiled, expect, new, About { event, target, reason, arms: None }).await
+    replace::commit(core, &compiled, expect, new, About { event, target, reason, arms: None, rounded: None }).await
 }
 
 /// The part's bytes as they are, on another disk.
@@ -69,6 +69,7 @@ async fn bytes_at(core: &Core, meta: &Arc<PartMeta>, to: DiskId, running: &Runni
     running.rows_written.fetch_add(meta.rows, Ordering::Relaxed);
     running.bytes_written.fetch_add(bytes, Ordering::Relaxed);
     Ok(Replaced {
+        sn_bytes: meta.sn_bytes,
         source: meta.clone(),
         placement: Placement { disk: to, generation, codec, bytes, checksum },
         duration_ms: started.elapsed().as_millis() as u64,

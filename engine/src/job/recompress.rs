@@ -18,6 +18,7 @@ use crate::{
 use ebb_storage::{
     Error, ErrorKind, Result,
     clock::Stopwatch,
+    ids::Sn,
     manifest::{
         Edit,
         edit::{PartEvent, Timer},
@@ -42,9 +43,9 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
             replace::still_allowed(core, &state, target)?;
             let expect = replace::standing(core, &state)?;
             guard.running.writes(meta.name.clone());
-            let new = recoded(core, &compiled, meta, target, &guard.running).await?;
+            let new = recoded(core, &compiled, meta, target, How::Codec, &guard.running).await?;
             let reason = format!("every row is due, from {}", new.source.placement.codec);
-            let about = About { event: PartEvent::RecompressPart, target, reason, arms };
+            let about = About { event: PartEvent::RecompressPart, target, reason, arms, rounded: None };
             replace::commit(core, &compiled, expect, new, about).await
         };
         match one.await {
@@ -71,11 +72,27 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
     failed.map_or(Ok(()), Err)
 }
 
-/// The part's rows in the target's codec, on the target's disk.
+/// What becomes of a part's column chunks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// Their pages get the target's codec, but for columns with one of their own.
+    Codec,
+    /// They are copied, and `_tp_sn` says this record for every row.
+    OneRecord(Sn),
+}
+
+/// The part's rows on the target's disk, in its codec.
 ///
 /// # Errors
 /// `Corrupt` where the part is; `Full`, `Unavailable` as the disk says.
-pub async fn recoded(core: &Core, compiled: &Compiled, meta: Arc<PartMeta>, target: &Target, running: &Arc<Running>) -> Result<Replaced> {
+pub async fn recoded(
+    core: &Core,
+    compiled: &Compiled,
+    meta: Arc<PartMeta>,
+    target: &Target,
+    how: How,
+    running: &Arc<Running>,
+) -> Result<Replaced> {
     let started = Stopwatch::start();
     let room = place::room_on(core, target.disk, meta.placement.bytes.saturating_add(BESIDE_ROWS_BYTES))?;
     let (from, from_key) = (core.disks.disk(meta.placement.disk)?, core.disks.key(meta.stream, meta.id, meta.placement.generation));
@@ -88,10 +105,15 @@ pub async fn recoded(core: &Core, compiled: &Compiled, meta: Arc<PartMeta>, targ
     let key = core.disks.key(meta.stream, meta.id, generation);
     let progress = running.clone();
     let fill = move |encoder: &mut write::Encoder| {
-        encoder.recode_row_groups(&source, 0..source.row_groups(), &mut |rows| {
+        let groups = 0..source.row_groups();
+        let mut taken = |rows| {
             progress.rows_read.fetch_add(rows, Ordering::Relaxed);
             progress.rows_written.fetch_add(rows, Ordering::Relaxed);
-        })
+        };
+        match how {
+            How::Codec => encoder.recode_row_groups(&source, groups, &mut taken),
+            How::OneRecord(sn) => encoder.copy_as_one_record(&source, groups, sn, &mut taken),
+        }
     };
     // Bytes that differ from what was written are seldom: the checksum is taken while the pages are compressed.
     let verify = verify(&from.store, &from_key, meta.placement.bytes, meta.placement.checksum);
@@ -110,6 +132,7 @@ pub async fn recoded(core: &Core, compiled: &Compiled, meta: Arc<PartMeta>, targ
     running.bytes_written.fetch_add(encoded.bytes, Ordering::Relaxed);
     let (bytes, checksum) = (encoded.bytes, encoded.checksum);
     Ok(Replaced {
+        sn_bytes: encoded.sn_bytes,
         placement: Placement { disk: room.disk.id, generation, codec: target.codec, bytes, checksum },
         duration_ms: started.elapsed().as_millis() as u64,
         bytes_read: meta.placement.bytes,

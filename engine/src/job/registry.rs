@@ -59,7 +59,7 @@ impl Counts {
             Plan::Move { .. } => pools.moves,
             Plan::Recompress { .. } => pools.recompressions,
             Plan::Prune { .. } | Plan::Expire { .. } | Plan::Measure { .. } => pools.prunes,
-            Plan::Merge { .. } => self.merges + self.prunes + self.recompressions < server.pool_size.max(1),
+            Plan::Merge { .. } | Plan::Forget { .. } => self.merges + self.prunes + self.recompressions < server.pool_size.max(1),
         }
     }
 
@@ -154,7 +154,7 @@ impl Jobs {
             match &job.plan {
                 Plan::Drop { .. } | Plan::Release { .. } => {}
                 Plan::Move { .. } => counts.moves += 1,
-                Plan::Merge { .. } => counts.merges += 1,
+                Plan::Merge { .. } | Plan::Forget { .. } => counts.merges += 1,
                 Plan::Recompress { .. } => counts.recompressions += 1,
                 Plan::Prune { .. } | Plan::Expire { .. } | Plan::Measure { .. } => counts.prunes += 1,
             }

@@ -13,7 +13,7 @@ use crate::{
 };
 use ebb_storage::{
     Error, Result, Timestamp,
-    ids::{Fingerprint, PartId},
+    ids::{Fingerprint, PartId, Sn},
     manifest::{
         Edit, Expect, Manifest, StreamState,
         edit::{PartEvent, Timer},
@@ -29,6 +29,8 @@ pub struct Replaced {
     pub placement: Placement,
     pub duration_ms: u64,
     pub bytes_read: u64,
+    /// Of the `_tp_sn` column.
+    pub sn_bytes: u64,
     pub(super) _guard: InFlightGuard,
     pub(super) _lease: Option<Lease>,
 }
@@ -77,6 +79,8 @@ pub struct About<'a> {
     pub reason: String,
     /// The job ends with this commit, and arms its partition's timer.
     pub arms: Option<Timer>,
+    /// The record that all rows are of now.
+    pub rounded: Option<Sn>,
 }
 
 /// Makes the new bytes the part's.
@@ -91,6 +95,7 @@ pub async fn commit(core: &Core, compiled: &Compiled, mut expect: Vec<Expect>, n
         let now = part_of(state, part)?;
         let placed = PartMeta { placement: new.placement.clone(), ..now.as_ref().clone() };
         let mut edits = vec![Edit::Place { stream, part, placement: new.placement.clone() }];
+        edits.extend(about.rounded.map(|sn| Edit::Rounded { stream, part, sn, sn_bytes: new.sn_bytes }));
         let row = Told {
             source_parts: vec![now.name.clone()],
             rows_read: if about.event == PartEvent::RecompressPart { now.rows } else { 0 },

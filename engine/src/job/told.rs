@@ -40,7 +40,7 @@ pub async fn failure_of(core: &Core, plan: &Plan, parts: &[PartId], error: &Erro
         Plan::Drop { .. } | Plan::Release { .. } => PartEvent::DropPart,
         Plan::Prune { .. } | Plan::Expire { .. } => PartEvent::PrunePart,
         Plan::Merge { .. } => PartEvent::MergeParts,
-        Plan::Recompress { .. } => PartEvent::RecompressPart,
+        Plan::Recompress { .. } | Plan::Forget { .. } => PartEvent::RecompressPart,
         Plan::Move { .. } => PartEvent::MovePart,
         // Nothing of the part would have changed.
         Plan::Measure { .. } => return,
@@ -50,6 +50,7 @@ pub async fn failure_of(core: &Core, plan: &Plan, parts: &[PartId], error: &Erro
         Plan::Move { why: MoveWhy::Pressure, .. } => "too little of its disk is free".to_owned(),
         Plan::Move { why: MoveWhy::Statement, .. } => "ALTER STREAM ... MOVE".to_owned(),
         Plan::Move { .. } | Plan::Recompress { .. } => "every row is due".to_owned(),
+        Plan::Forget { .. } => "nothing tells its records apart any more".to_owned(),
         _ => "rows are due".to_owned(),
     };
     let edits = |m: &Manifest, (_, time): (_, Timestamp)| {

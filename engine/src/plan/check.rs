@@ -60,6 +60,10 @@ fn misplaced(stream: &StreamView, plan: &Plan, part: &PartView, target: &Target)
     }
     match plan {
         Plan::Move { .. } if part.disk == target.disk => Some(format!("part {} moves to where it is", part.id)),
+        Plan::Forget { .. } if (part.disk, part.codec) != (target.disk, target.codec) => {
+            Some(format!("part {} moves or is recompressed while it forgets", part.id))
+        }
+        Plan::Forget { .. } if !part.forgets => Some(format!("part {} has nothing to forget", part.id)),
         Plan::Recompress { .. } if part.disk != target.disk => Some(format!("part {} moves while it is recompressed", part.id)),
         Plan::Recompress { .. } if part.codec == target.codec => Some(format!("part {} is recompressed as it is", part.id)),
         _ => None,

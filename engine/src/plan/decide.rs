@@ -249,6 +249,34 @@ impl<'a> Scene<'a> {
         state(State::DueQueued, self.now)
     }
 
+    /// Whether the part's records are written as one; `None` where they are told apart, where it would save too little, or where a merge
+    /// may still do it on its way.
+    pub fn forgetting(&self, part: &PartView) -> Option<Decision> {
+        let volume = self.volume(part);
+        let others = || self.partition.parts.iter().any(|p| p.id != part.id && p.family == part.family && !p.unneeded);
+        let merges = others() && part.bytes.saturating_mul(2) <= self.stream.settings.max_bytes_to_merge;
+        if !part.forgets || part.unneeded || self.due(part.whole_due) || merges || volume.is_some_and(|v| v.prefer_not_to_merge) {
+            return None;
+        }
+        let state = |state, next| Decision::new(Action::Forget, state, Timestamp::MAX, next);
+        Some(if part.busy {
+            state(State::Running, Timestamp::MAX)
+        } else if self.stream.stops.merges {
+            state(State::MergesStopped, Timestamp::MAX)
+        } else if let Some(volume) = volume.filter(|v| v.merges_stopped) {
+            let detail = format!("ON VOLUME {}.{}", self.stream.tiers.policy, volume.name);
+            state(State::MergesStopped, Timestamp::MAX).saying(detail)
+        } else if let Some(at) = part.backing_off(self.now) {
+            state(State::BackingOff, at)
+        } else if let Some(why) = self.away(part) {
+            state(State::DiskUnavailable, Timestamp::MAX).saying(why)
+        } else if let Some(Err(why)) = self.stream.tiers.disk(part.disk).map(|d| d.takes(part.bytes.saturating_add(BESIDE_ROWS_BYTES))) {
+            state(no_room(&why), Timestamp::MAX).saying(why.to_string())
+        } else {
+            state(State::DueQueued, self.now)
+        })
+    }
+
     /// Whether the part is taken out whole now: what other rules want of it does not matter any more.
     fn goes_whole(&self, part: &PartView) -> bool {
         self.due(part.whole_due) && self.removal(part).acts()

@@ -26,7 +26,7 @@ pub struct Row {
 }
 
 /// One row for each rule, or one that says that there is none; and one without a rule where merging the part failed, which no rule
-/// asked for, or where it leaves its disk for lack of room.
+/// asked for, where it forgets which records its rows are of, or where it leaves its disk for lack of room.
 pub fn explain(meta: &PartMeta, part: &PartView, scene: &Scene<'_>, leaves: bool) -> Vec<Row> {
     let (stream, now) = (scene.stream, scene.now);
     let rules = stream.rules.iter().enumerate().map(|(i, rule)| (Some(rule), of_rule(meta, part, scene, i, rule)));
@@ -37,6 +37,7 @@ pub fn explain(meta: &PartMeta, part: &PartView, scene: &Scene<'_>, leaves: bool
         _ if all.is_empty() => all.push((None, without(State::NotDue, None))),
         _ => {}
     }
+    all.extend(scene.forgetting(part).map(|d| (None, d)));
     if leaves {
         let queued = Decision { action: Action::Move, ..without(State::DueQueued, Some(now)) };
         all.push((None, queued));
@@ -86,7 +87,7 @@ fn of_rule(meta: &PartMeta, part: &PartView, scene: &Scene<'_>, index: usize, ru
 fn row(meta: &PartMeta, rule: Option<&RuleView>, d: Decision, stream: &StreamView, part: &PartView) -> Row {
     let facts = rule.and_then(|r| meta.facts_of(r.fingerprint));
     let rows = match d.action {
-        Action::Drop | Action::Move | Action::Recompress => meta.rows,
+        Action::Drop | Action::Move | Action::Recompress | Action::Forget => meta.rows,
         _ => facts.map_or(0, |f| f.rows),
     };
     let bytes = (u128::from(meta.placement.bytes) * u128::from(rows) / u128::from(meta.rows.max(1))) as u64;

@@ -1,6 +1,7 @@
 //! One round of planning over one stream: what should be done now, most urgent first, and when to look again.
 //!
-//! Priority: whole parts out (they cost nothing), due rows out, facts measured, parts moved and recompressed, parts merged. What is due
+//! Priority: whole parts out (they cost nothing), due rows out, facts measured, parts moved and recompressed, parts merged, and last those
+//! whose records nothing tells apart any more. What is due
 //! together is done in one rewrite: a prune or merge also gives its rows the codec and the place that they are due for.
 
 use super::choice::{self, Spots};
@@ -11,6 +12,7 @@ use super::{
     due::WakeUp,
     pressure::{Candidate, Pressed, Relief},
     target::{self, Ledger},
+    tiers::BESIDE_ROWS_BYTES,
     view::{PartView, PartitionView, StreamView},
 };
 use ebb_storage::{Timestamp, ids::PartId};
@@ -66,13 +68,14 @@ fn make(stream: &StreamView, now: Timestamp, relieve: impl FnOnce(&mut Round<'_>
     let mut moves = round.moves(&partitions);
     moves.extend(relieve(&mut round, &partitions));
     let recompressions: Vec<Plan> = partitions.iter().filter_map(|w| round.recompression(w)).collect();
+    let forgets: Vec<Plan> = partitions.iter().flat_map(|w| round.forgets(&w.scene)).collect();
     let mut plans: Vec<Plan> = drops.chunks(DROP_BATCH).map(|c| Plan::Drop { stream: stream.id, parts: c.to_vec(), cutoff: now }).collect();
     plans.extend(releases.chunks(DROP_BATCH).map(|c| Plan::Release { stream: stream.id, parts: c.to_vec() }));
     plans.extend(expiries.into_iter().chain(prunes));
     if !measures.is_empty() {
         plans.push(Plan::Measure { stream: stream.id, parts: measures });
     }
-    plans.extend(moves.into_iter().chain(recompressions).chain(merges));
+    plans.extend(moves.into_iter().chain(recompressions).chain(merges).chain(forgets));
     let waits_for_room = round.waits_for_room || partitions.iter().any(|w| w.waits_for_room);
     Planned { plans, wake_at: wake.at(), waits_for_room }
 }
@@ -343,6 +346,21 @@ impl Round<'_> {
                 plans.push(Plan::Move { stream: stream.id, part: part.id, target, why: MoveWhy::Pressure });
             }
         }
+        plans
+    }
+
+    /// Parts that nothing else is to be done with.
+    fn forgets(&mut self, scene: &Scene<'_>) -> Vec<Plan> {
+        let mut plans = Vec::new();
+        for part in scene.partition.parts.iter().filter(|p| p.forgets && !self.taken.contains(&p.id)) {
+            if scene.forgetting(part).is_some_and(|d| d.acts()) && self.ledger.take(part.disk, part.bytes.saturating_add(BESIDE_ROWS_BYTES))
+            {
+                let target = Target { move_due_since: part.move_due_since, ..Target::new(part.codec, part.disk) };
+                plans.push(Plan::Forget { stream: self.stream.id, part: part.id, target });
+            }
+        }
+        plans.sort_by_key(|p| p.parts()[0]);
+        self.taken.extend(plans.iter().flat_map(|p| p.parts()));
         plans
     }
 

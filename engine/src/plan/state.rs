@@ -43,6 +43,8 @@ pub enum Action {
     Reset,
     Recompress,
     Move,
+    /// `_tp_sn` is written as one value.
+    Forget,
     /// Facts are missing.
     Measure,
     None,
@@ -87,6 +89,7 @@ impl fmt::Display for Action {
             Self::Reset => "reset",
             Self::Recompress => "recompress",
             Self::Move => "move",
+            Self::Forget => "forget",
             Self::Measure => "measure",
             Self::None => "none",
         })

@@ -48,6 +48,7 @@ fn part(id: u32, first_due: Timestamp, whole_due: Timestamp) -> PartView {
     PartView {
         family: 0,
         reclaimable: false,
+        forgets: false,
         id: PartId::new(Epoch(1), id),
         generation: Generation(1),
         level: 0,
@@ -227,12 +228,14 @@ fn moment() -> impl Strategy<Value = Timestamp> {
 }
 
 fn random_part(id: u32) -> impl Strategy<Value = PartView> {
-    (moment(), moment(), 1u64..1 << 24, any::<bool>(), 0u32..10, 0u32..4).prop_map(move |(a, b, bytes, busy, unmeasured, failures)| {
-        // The whole cannot be due before its first row.
-        let (first, whole) = if a <= b { (a, b) } else { (b, a) };
-        let failure = (failures == 3).then(|| Box::new(Failure { count: 1, last_at: at(30), error: "x".into() }));
-        PartView { bytes, busy: busy && failures == 1, unmeasured: unmeasured == 0, failure, ..part(id, first, whole) }
-    })
+    (moment(), moment(), 1u64..1 << 24, any::<bool>(), 0u32..10, 0u32..4, any::<bool>()).prop_map(
+        move |(a, b, bytes, busy, unmeasured, failures, forgets)| {
+            // The whole cannot be due before its first row.
+            let (first, whole) = if a <= b { (a, b) } else { (b, a) };
+            let failure = (failures == 3).then(|| Box::new(Failure { count: 1, last_at: at(30), error: "x".into() }));
+            PartView { bytes, busy: busy && failures == 1, unmeasured: unmeasured == 0, failure, forgets, ..part(id, first, whole) }
+        },
+    )
 }
 
 fn random_stream() -> impl Strategy<Value = StreamView> {
@@ -305,6 +308,9 @@ fn apply(view: &mut StreamView, plans: &[Plan], now: Timestamp, next_id: &mut u3
                         partition.parts.push(PartView { family: 1, changes: merged.changes.clone(), ..fresh(target, bytes / 4) });
                     }
                     partition.parts.push(merged);
+                }
+                Plan::Forget { .. } => {
+                    partition.parts.extend(taken.into_iter().map(|t| PartView { forgets: false, bytes: t.bytes / 10 * 9, ..t }));
                 }
                 Plan::Move { .. } | Plan::Recompress { .. } => {
                     partition.parts.extend(taken.into_iter().map(|mut t| {

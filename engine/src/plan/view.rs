@@ -94,6 +94,8 @@ pub struct PartView {
     pub family: u32,
     /// It holds rows or columns that nobody needs any more.
     pub reclaimable: bool,
+    /// Its records are told apart by nothing, and to write them as one would save enough.
+    pub forgets: bool,
     /// A current rule has no facts of this part.
     pub unmeasured: bool,
     /// A running job has it.
@@ -221,6 +223,7 @@ impl PartView {
             aside: false,
             family: 0,
             reclaimable: false,
+            forgets: false,
             unmeasured: false,
             busy: false,
             failure: None,
@@ -291,6 +294,17 @@ pub fn worth_at(facts: &RuleFacts, alive: u64) -> Timestamp {
     let steps = i128::from(facts.rows.saturating_sub(1).max(1));
     let at = i128::from(first.0) + (span * i128::from(need - 1)).div_euclid(steps);
     longest.min(Timestamp(i64::try_from(at).unwrap_or(i64::MAX)))
+}
+
+/// A part is written anew for `_tp_sn` alone where that saves more than so many percent of its bytes,
+const FORGETTING_PAYS_PERCENT: u64 = 3;
+/// and more than what one value takes in any case.
+const FORGETTING_PAYS_BYTES: u64 = 4 << 10;
+
+/// Whether it would pay to write one record's sn for all rows of the part.
+pub fn forgetting_pays(meta: &PartMeta) -> bool {
+    let share = meta.placement.bytes.saturating_mul(FORGETTING_PAYS_PERCENT) / 100;
+    meta.sn_bytes > share.max(FORGETTING_PAYS_BYTES)
 }
 
 /// Rows that an earlier removal took from main while the file still holds them.

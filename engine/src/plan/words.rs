@@ -129,6 +129,7 @@ fn queued(d: &Decision, stream: &StreamView, part: &PartView, rule: Option<&Rule
             let percent = stream.tiers.move_factor * 100.0;
             format!("less than {percent} % of disk '{disk}' is free: the part moves to the next volume")
         }
+        (Action::Forget, _) => "nothing tells its records apart any more: `_tp_sn` is written as one value at the next round".to_owned(),
         (Action::GroupBy, _) => "due rows are folded at the next round".to_owned(),
         (Action::Reset, _) => "due values become the column's default at the next round".to_owned(),
         _ => "due rows are removed at the next round".to_owned(),

@@ -53,6 +53,8 @@ pub enum Plan {
     Expire { stream: StreamId, partition: Arc<str>, parts: Vec<PartId>, cutoff: Timestamp },
     /// Take parts out that nothing that can be read needs any row of.
     Release { stream: StreamId, parts: Vec<PartId> },
+    /// Write one record's sn for all rows of the part, whose records nothing tells apart any more.
+    Forget { stream: StreamId, part: PartId, target: Target },
     /// Count when rows come due, for rules that have no facts of the part.
     Measure { stream: StreamId, parts: Vec<PartId> },
 }
@@ -67,6 +69,7 @@ impl Plan {
             | Self::Move { stream, .. }
             | Self::Expire { stream, .. }
             | Self::Release { stream, .. }
+            | Self::Forget { stream, .. }
             | Self::Measure { stream, .. } => *stream,
         }
     }
@@ -80,7 +83,7 @@ impl Plan {
             | Self::Expire { parts, .. }
             | Self::Release { parts, .. }
             | Self::Measure { parts, .. } => parts,
-            Self::Move { part, .. } => std::slice::from_ref(part),
+            Self::Move { part, .. } | Self::Forget { part, .. } => std::slice::from_ref(part),
         }
     }
 
@@ -88,7 +91,7 @@ impl Plan {
     pub fn targets(&self) -> &[Target] {
         match self {
             Self::Prune { targets, .. } | Self::Recompress { targets, .. } => targets,
-            Self::Merge { target, .. } | Self::Move { target, .. } => std::slice::from_ref(target),
+            Self::Merge { target, .. } | Self::Move { target, .. } | Self::Forget { target, .. } => std::slice::from_ref(target),
             Self::Drop { .. } | Self::Expire { .. } | Self::Release { .. } | Self::Measure { .. } => &[],
         }
     }
@@ -107,6 +110,7 @@ impl Plan {
             Self::Move { .. } => "move",
             Self::Expire { .. } => "expire",
             Self::Release { .. } => "release",
+            Self::Forget { .. } => "forget",
             Self::Measure { .. } => "measure",
         }
     }

@@ -191,6 +191,7 @@ fn start(core: &Arc<Core>, mut plans: Vec<(Plan, Arc<StreamState>)>) {
         Plan::Move { .. } => 3,
         Plan::Merge { .. } => 4,
         Plan::Recompress { .. } => 5,
+        Plan::Forget { .. } => 6,
     };
     plans.sort_by_key(|(p, _)| order(p));
     let server = core.server();

@@ -16,7 +16,7 @@ use ebb_storage::{
     lineage::{Seen, Visibility},
     manifest::{StreamState, edit::Timer},
     part::PartMeta,
-    refs::{Dropped, Needs, Reader, RefKind},
+    refs::{Dropped, Needs, Reader, RefKind, Rounding},
 };
 use std::{
     collections::{HashMap, HashSet},
@@ -61,6 +61,8 @@ pub fn stream_view(core: &Core, state: &StreamState) -> Result<StreamView> {
 pub struct Standing {
     /// `None` where all that was ever written is main's, and nothing was taken out of it.
     history: Option<History>,
+    /// Which records may stand for which.
+    rounding: Rounding,
     readers: Vec<Arc<Reader>>,
 }
 
@@ -78,20 +80,19 @@ impl Standing {
         let removed = |p: &Arc<PartMeta>| !p.deletions.is_empty() || !p.expired.is_empty() || !p.carried.is_empty() || !of_main(p);
         // The common case, and the tail may have many records: nobody reads along, and all that was ever written is main's.
         let layout = live.manifest.stream(id).map(|s| folded::layout(s, &live.tail(id)));
-        let Some(layout) = layout else { return Self { history: None, readers: Vec::new() } };
+        let none = || Self { history: None, rounding: Rounding::default(), readers: Vec::new() };
+        let Some(layout) = layout else { return none() };
         let edited = layout.lineages.size() > 1 || layout.lineages.values().any(|l| l.len() > 1 || l.iter().any(|l| l.from > Sn(0)));
         let plain = layout.refs.is_empty() && !edited && !layout.parts.values().any(removed);
         if plain && live.manifest.readers.values().all(|r| r.stream != id) {
-            return Self { history: None, readers: Vec::new() };
+            return Self { rounding: Rounding::of_plain(&layout, &core.leases.cuts(id, now)), ..none() };
         }
-        let Some(whole) = history::whole(&live, id) else { return Self { history: None, readers: Vec::new() } };
+        let Some(whole) = history::whole(&live, id) else { return none() };
         let readers = live.manifest.readers.values().filter(|r| r.stream == id && r.protects(&whole, now)).cloned().collect();
-        let history = (!plain).then(|| History {
-            needs: history::needs_of(core, &whole),
-            main: whole.seen(&whole.head()),
-            dropped: Dropped::of(&whole),
-        });
-        Self { history, readers }
+        let needs = history::needs_of(core, &whole);
+        let rounding = Rounding::of(&whole, &needs);
+        let history = (!plain).then(|| History { needs, main: whole.seen(&whole.head()), dropped: Dropped::of(&whole) });
+        Self { history, rounding, readers }
     }
 
     /// A part as planning sees it.
@@ -100,6 +101,7 @@ impl Standing {
     }
 
     fn tell(&self, meta: &PartMeta, view: PartView) -> PartView {
+        let view = PartView { forgets: plan::view::forgetting_pays(meta) && self.rounding.for_all(meta).is_some(), ..view };
         let reader = self.readers.iter().find(|r| meta.max_sn() > r.sn);
         let reader = reader.map(|r| Box::new(Pin { by: PinnedBy::Reader, name: r.name.clone() }));
         let Some(History { main, needs, dropped }) = &self.history else { return PartView { pin: reader, ..view } };

@@ -40,7 +40,7 @@ impl State<'_> {
                 self.replace(*part, target, cause, now)
             }
             // The facts of every part are known, and there are no refs.
-            Plan::Measure { .. } | Plan::Expire { .. } | Plan::Release { .. } => {
+            Plan::Measure { .. } | Plan::Expire { .. } | Plan::Release { .. } | Plan::Forget { .. } => {
                 Err(Error::internal("a plan that no simulated part asks for"))
             }
         }

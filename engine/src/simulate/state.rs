@@ -133,6 +133,7 @@ impl<'a> State<'a> {
             schema_version: def.schema_version,
             filled: Vec::new(),
             carried: Vec::new(),
+            sn_bytes: 0,
             origins: vec![Origin { branch: BranchId::MAIN, sns: SnRange { after: Sn(self.sn - 1), to: Sn(self.sn) }, rows }],
             sn_in_meta: false,
             rows,

@@ -3,13 +3,13 @@
 use crate::{
     Error, Result,
     disk::{DiskDef, StoragePolicy},
-    ids::{DiskId, Generation, PartId, Sn, StreamId},
+    ids::{BranchId, ColumnId, DiskId, Generation, PartId, Sn, StreamId},
     lineage::SnRange,
     manifest::{
         edit::{Commit, Edit, RecordInfo},
         state::{Grave, Manifest, RECORD_LINES_MAX, StreamState},
     },
-    part::PartMeta,
+    part::{PartMeta, meta::Origin, stats::Bound},
     refs::Gap,
     stream_def::{SettingValue, StreamDef},
     verb::Verb,
@@ -87,6 +87,15 @@ impl Manifest {
                 self.bury(old);
                 self.update_part(*stream, *part, |p| (p.placement, p.modified_at) = (placement.clone(), modified_at))?;
             }
+            Edit::Rounded { stream, part, sn, sn_bytes } => self.update_part(*stream, *part, |p| {
+                let sns = SnRange { after: Sn(sn.0.saturating_sub(1)), to: *sn };
+                p.origins = vec![Origin { branch: BranchId::MAIN, sns, rows: p.rows }];
+                p.sn_bytes = *sn_bytes;
+                let bound = i64::try_from(sn.0).ok().map(Bound::Int);
+                for stats in p.stats.iter_mut().filter(|s| s.column == ColumnId::TP_SN) {
+                    (stats.min, stats.max) = (bound.clone(), bound.clone());
+                }
+            })?,
             Edit::Measured { stream, part, facts } => self.update_part(*stream, *part, |p| {
                 p.facts.retain(|old| facts.iter().all(|new| new.rule != old.rule));
                 p.facts.extend(facts.iter().cloned());

@@ -89,6 +89,13 @@ pub enum Edit {
         part: PartId,
         placement: Placement,
     },
+    /// The bytes of the part's newest generation say for all rows that they are of one record of main.
+    Rounded {
+        stream: StreamId,
+        part: PartId,
+        sn: Sn,
+        sn_bytes: u64,
+    },
     /// Measured facts join those of other rules.
     Measured {
         stream: StreamId,

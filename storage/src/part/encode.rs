@@ -28,7 +28,7 @@ use parquet::{
     },
     basic::Encoding,
     file::{
-        metadata::SortingColumn,
+        metadata::{RowGroupMetaData, SortingColumn},
         properties::{EnabledStatistics, WriterProperties, WriterVersion},
         writer::{SerializedFileWriter, SerializedRowGroupWriter},
     },
@@ -128,6 +128,8 @@ pub struct Encoded {
     pub sets: Vec<ColumnSet>,
     pub uncompressed_bytes: u64,
     pub bytes: u64,
+    /// Of the `_tp_sn` column.
+    pub sn_bytes: u64,
     /// xxh3-64 of the file.
     pub checksum: u64,
     pub codec: Codec,
@@ -156,6 +158,7 @@ pub struct PartEncoder<W: Write + Send> {
     /// Sets of the part that row groups are taken over from.
     foreign: Vec<ColumnSet>,
     uncompressed_bytes: u64,
+    sn_bytes: u64,
 }
 
 impl<W: Write + Send> PartEncoder<W> {
@@ -177,6 +180,7 @@ impl<W: Write + Send> PartEncoder<W> {
             sets,
             foreign: Vec::new(),
             uncompressed_bytes: 0,
+            sn_bytes: 0,
         }
     }
 
@@ -237,9 +241,16 @@ impl<W: Write + Send> PartEncoder<W> {
             chunk.append_to(&mut group)?;
         }
         let metadata = group.close()?;
-        crate::part::stats::fold(&mut self.stats, &self.options.schema, &metadata);
-        self.row_groups.push(rows as u64);
+        self.closed(&metadata, rows as u64);
         Ok(())
+    }
+
+    /// Takes note of a row group that was written.
+    fn closed(&mut self, metadata: &RowGroupMetaData, rows: u64) {
+        crate::part::stats::fold(&mut self.stats, &self.options.schema, metadata);
+        let last = metadata.columns().last().map_or(0, |c| c.compressed_size());
+        self.sn_bytes = self.sn_bytes.saturating_add(u64::try_from(last).unwrap_or(0));
+        self.row_groups.push(rows);
     }
 
     /// Opens the file, whose encodings hold for all of it.
@@ -273,6 +284,7 @@ impl<W: Write + Send> PartEncoder<W> {
             rows: self.row_groups.iter().sum(),
             row_groups: self.row_groups,
             uncompressed_bytes: self.uncompressed_bytes,
+            sn_bytes: self.sn_bytes,
             bytes,
             checksum,
             codec: self.options.codec,

@@ -35,6 +35,9 @@ pub struct PartMeta {
     /// How many merges lie behind it: 0 as flushed.
     pub level: u32,
     pub placement: Placement,
+    /// Of the file's `_tp_sn` column, as it lies there; 0 where that was not told.
+    #[serde(default)]
+    pub sn_bytes: u64,
     /// Bytes of the same rows before encoding and compression.
     pub uncompressed_bytes: u64,
     /// Rows per row group, in file order.

@@ -5,7 +5,12 @@
 //! picked by its number. Guards I10: no cut's answer changes.
 
 use super::Needs;
-use crate::{ids::Sn, lineage::SnSet, manifest::StreamState};
+use crate::{
+    ids::{BranchId, Sn},
+    lineage::{Cut, SnSet},
+    manifest::StreamState,
+    part::PartMeta,
+};
 
 /// Of one rewrite.
 #[derive(Debug, Clone, Default)]
@@ -21,6 +26,15 @@ pub struct Rounding {
 }
 
 impl Rounding {
+    /// Of a stream without refs whose only lineage is main's first: nothing below its oldest readable record is told from another, but by
+    /// cuts that are pinned.
+    pub fn of_plain(state: &StreamState, pins: &[Cut]) -> Self {
+        // What can be read may all be in the tail yet.
+        let oldest = state.readable.ranges().first().map_or(state.applied_sn, |r| r.after).next();
+        let pinned = pins.iter().map(|c| c.sn).min().unwrap_or(Sn(u64::MAX));
+        Self { mark: oldest.min(pinned), ..Self::default() }
+    }
+
     pub fn of(state: &StreamState, needs: &Needs) -> Self {
         let Some((mark, _)) = state.oldest_available() else { return Self::default() };
         let (cuts, bounds) = needs.bounds(mark);
@@ -37,6 +51,17 @@ impl Rounding {
 
     pub fn changes_nothing(&self) -> bool {
         self.known.is_empty()
+    }
+
+    /// The record that may stand for all rows of a part, which are of several; `None` where some are told apart, or are of one.
+    pub fn for_all(&self, part: &PartMeta) -> Option<Sn> {
+        let (first, last) = (part.min_sn(), part.max_sn());
+        let of_main = part.origins.iter().all(|o| o.branch == BranchId::MAIN);
+        if !of_main || part.sn_in_meta || first >= last || last >= self.mark {
+            return None;
+        }
+        let among = self.among(part.origins.iter().flat_map(|o| [o.sns.after.next(), o.sns.to]));
+        (among.of_row(first) == last && among.of_row(last) == last).then_some(last)
     }
 
     /// The record of main that stands for `sn`, which is one of main.

@@ -48,6 +48,7 @@ pub fn part(id: PartId, sn: u64, rows: u64) -> PartMeta {
         schema_version: SchemaVersion(1),
         filled: Vec::new(),
         carried: Vec::new(),
+        sn_bytes: 0,
         origins: vec![Origin { branch: BranchId::MAIN, sns: SnRange { after: Sn(sn - 1), to: Sn(sn) }, rows }],
         sn_in_meta: false,
         rows,

@@ -139,9 +139,9 @@ fn lie_apart(judge: &Judge, opened: &[Source]) -> Option<impl Fn(u64) -> u64 + u
         (s.meta.rows - gone.min(s.meta.rows), s.fate.unseen_rows().saturating_sub(gone))
     };
     let (rows, unseen) = opened.iter().map(stays).fold((0, 0), |(a, b), (x, y)| (a + x, b + y));
-    (unseen < rows && unseen.saturating_mul(APART_ONE_IN) > rows).then(|| {
-        move |bytes| u64::try_from(u128::from(bytes) * u128::from(unseen) / u128::from(rows)).unwrap_or(bytes).max(BESIDE_ROWS_BYTES)
-    })
+    let share =
+        move |bytes| u64::try_from(u128::from(bytes) * u128::from(unseen) / u128::from(rows)).unwrap_or(bytes).max(BESIDE_ROWS_BYTES);
+    (unseen < rows && unseen.saturating_mul(APART_ONE_IN) > rows).then_some(share)
 }
 
 impl Pass<'_> {

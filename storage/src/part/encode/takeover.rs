@@ -1,13 +1,22 @@
 //! Row groups that are taken over from another file without decoding a value: bytes as they are, or pages in another codec.
 
-use super::{Choice, ColumnChunk, PartEncoder, WriteOptions, field_id, leaves, properties};
+use super::{Choice, ColumnChunk, PartEncoder, WriteOptions, coded_options, field_id, leaves, properties};
 use crate::{
-    Result,
+    Error, Result,
     codec::{Codec, ColumnCodec},
-    ids::ColumnId,
-    part::{encode::ROW_GROUP_ROWS, reader::PartReader, recode, value_set::ColumnSet},
+    ids::{ColumnId, Sn},
+    part::{
+        dictionary::{self, write::Codebook},
+        encode::ROW_GROUP_ROWS,
+        reader::PartReader,
+        recode,
+        value_set::ColumnSet,
+    },
 };
-use arrow::datatypes::{Field, SchemaRef};
+use arrow::{
+    array::{ArrayRef, Int64Array},
+    datatypes::{Field, SchemaRef},
+};
 use parquet::{
     arrow::{ArrowSchemaConverter, add_encoded_arrow_schema_to_metadata},
     basic::Encoding,
@@ -61,6 +70,40 @@ impl<W: Write + Send> PartEncoder<W> {
         self.take_row_groups(from, groups, &|root| own.get(root).is_none_or(Option::is_none).then_some(codec), taken)
     }
 
+    /// Takes over row groups as they are, but for `_tp_sn`, which says one record for every row. `taken` is told the rows of each as it is
+    /// written.
+    pub fn copy_as_one_record(&mut self, from: &PartReader, groups: Range<usize>, sn: Sn, taken: &mut dyn FnMut(u64)) -> Result<()> {
+        self.end_row_group()?;
+        let last = self.options.schema.fields().last().filter(|f| field_id(f) == Some(ColumnId::TP_SN)).cloned();
+        let field = last.ok_or_else(|| Error::internal("the last column of a part is not _tp_sn"))?;
+        let sn = i64::try_from(sn.0).map_err(|_| Error::internal("an sn beyond what a row can carry"))?;
+        for i in groups {
+            let source = from.metadata().row_group(i);
+            let mut choices = choices_of(&self.options.schema, source);
+            choices.pop();
+            choices.push(Choice::Dictionary);
+            if self.file.is_none() {
+                self.begin(choices)?;
+            }
+            let column = source.columns().last().map(|c| c.column_descr_ptr());
+            let column = column.ok_or_else(|| Error::corrupt("a row group without columns"))?;
+            let rows = from.rows_of(i);
+            let values: ArrayRef = Arc::new(Int64Array::from_value(sn, rows));
+            let chunk = dictionary::write::encode(&coded_options(&self.options, &field, &column), &[values], &mut Codebook::default())?;
+            let chunk = chunk.ok_or_else(|| Error::internal("one value for all rows is no dictionary"))?;
+            let (file, _) = self.file.as_mut().expect("begun above");
+            let mut group = file.next_row_group()?;
+            for leaf in 0..source.num_columns().saturating_sub(1) {
+                group.append_column(from.source(), closed_as_it_is(from, i, leaf)?)?;
+            }
+            group.append_column(&chunk.bytes, chunk.close)?;
+            let written = group.close()?;
+            self.closed(&written, rows as u64);
+            taken(rows as u64);
+        }
+        Ok(())
+    }
+
     /// Row groups that are taken over from now on are of a part whose sets are these.
     pub fn takes_over(&mut self, sets: &[ColumnSet]) {
         self.foreign = sets.to_vec();
@@ -100,10 +143,9 @@ impl<W: Write + Send> PartEncoder<W> {
                     }
                 }
                 let written = group.close()?;
-                crate::part::stats::fold(&mut self.stats, &self.options.schema, &written);
                 self.sets.iter_mut().for_each(|(_, set)| set.take_over(&self.foreign));
                 let rows = source.num_rows().max(0) as u64;
-                self.row_groups.push(rows);
+                self.closed(&written, rows);
                 chunks.written(i);
                 taken(rows);
             }

@@ -8,6 +8,7 @@ use crate::{
     Engine,
     append::NewRecord,
     core::{Core, busy},
+    deduplicate::CopiesOf,
     expr::RowExpr,
     ingest::{
         content::{Content, Deleting, Target},
@@ -82,31 +83,78 @@ impl Engine {
         let core = &self.core;
         let one = core.change_lock(request.stream);
         let _one = one.lock().await;
-        let prepared = prepare(core, &request).await?;
-        let Some((record, _layout)) = prepared else { return Ok(Deleted::default()) };
-        let rows = match &record.content {
-            Content::Delete(what) => what.rows,
-            _ => 0,
-        };
-        let sns = core.appender.append(core, vec![record]).await?;
-        Ok(Deleted { sn: sns.first().copied(), rows })
+        remove(core, &Search::Matching(&request)).await.map(|(deleted, _)| deleted)
     }
+}
+
+/// Which rows a record removes.
+pub(crate) enum Search<'a> {
+    Matching(&'a DeleteRequest),
+    Copies(&'a CopiesOf<'a>),
+}
+
+impl Search<'_> {
+    fn stream(&self) -> StreamId {
+        match self {
+            Self::Matching(of) => of.stream,
+            Self::Copies(of) => of.stream,
+        }
+    }
+
+    fn branch(&self) -> Option<&str> {
+        match self {
+            Self::Matching(of) => of.branch.as_deref(),
+            Self::Copies(_) => None,
+        }
+    }
+
+    fn schema_version(&self) -> SchemaVersion {
+        match self {
+            Self::Matching(of) => of.schema_version,
+            Self::Copies(of) => of.copies.schema_version,
+        }
+    }
+
+    fn verb(&self) -> Verb {
+        match self {
+            Self::Matching(_) => Verb::Delete,
+            Self::Copies(_) => Verb::Deduplicate,
+        }
+    }
+
+    async fn found_now(&self, core: &Arc<Core>) -> Result<Found> {
+        match self {
+            Self::Matching(of) => found_now(core, of, None).await,
+            Self::Copies(of) => of.found_now(core).await,
+        }
+    }
+}
+
+/// Removes what is sought, as one record; in which parts the rows lie. The caller holds the stream's change lock.
+pub(crate) async fn remove(core: &Arc<Core>, search: &Search<'_>) -> Result<(Deleted, Vec<PartId>)> {
+    let Some((record, _layout)) = prepare(core, search).await? else { return Ok(Default::default()) };
+    let (rows, parts) = match &record.content {
+        Content::Delete(what) => (what.rows, what.targets.iter().map(|t| t.part).collect()),
+        _ => (0, Vec::new()),
+    };
+    let sns = core.appender.append(core, vec![record]).await?;
+    Ok((Deleted { sn: sns.first().copied(), rows }, parts))
 }
 
 /// Holds back what would replace parts of a stream.
 pub(crate) type LayoutGuard = tokio::sync::OwnedMutexGuard<()>;
 
-/// The record of a DELETE, and what keeps its targets there until it is appended; `None` where no row matches. The caller holds the
-/// stream's change lock.
-async fn prepare(core: &Arc<Core>, request: &DeleteRequest) -> Result<Option<(NewRecord, LayoutGuard)>> {
-    let stream = request.stream;
+/// The record, and what keeps its targets there until it is appended; `None` where nothing is found. The caller holds the stream's change
+/// lock.
+async fn prepare(core: &Arc<Core>, search: &Search<'_>) -> Result<Option<(NewRecord, LayoutGuard)>> {
+    let stream = search.stream();
     let (layout, mut held) = (core.layout_lock(stream), None);
     loop {
         flush::flush(core, stream).await?;
         let state = core.stream(stream)?;
         crate::ddl::not_system(&state.def.database)?;
-        let branch = branch_of(core, &state, request.branch.as_deref())?;
-        let found = found_now(core, request, None).await?;
+        let branch = branch_of(core, &state, search.branch())?;
+        let found = search.found_now(core).await?;
         if found.parts.is_empty() {
             return Ok(None);
         }
@@ -122,9 +170,9 @@ async fn prepare(core: &Arc<Core>, request: &DeleteRequest) -> Result<Option<(Ne
             None => layout.clone().lock_owned().await,
         };
         let now = core.stream(stream)?;
-        same_columns(&now.def, request.schema_version)?;
+        same_columns(&now.def, search.schema_version())?;
         if targets.iter().all(|t| now.parts.contains_key(&t.part)) {
-            return NewRecord::of_deletion(&now, branch, Verb::Delete, Deleting { read, rows, targets }).map(|r| Some((r, guard)));
+            return NewRecord::of_deletion(&now, branch, search.verb(), Deleting { read, rows, targets }).map(|r| Some((r, guard)));
         }
         targets.iter().for_each(|t| sets::abandon(core, (stream, t.part), &t.rows));
         if !again {
@@ -134,14 +182,14 @@ async fn prepare(core: &Arc<Core>, request: &DeleteRequest) -> Result<Option<(Ne
     }
 }
 
-fn same_columns(def: &StreamDef, version: SchemaVersion) -> Result<()> {
+pub(crate) fn same_columns(def: &StreamDef, version: SchemaVersion) -> Result<()> {
     match def.schema_version == version {
         true => Ok(()),
         false => Err(Error::conflict(format!("the columns of {} changed meanwhile: try again", def.full_name()))),
     }
 }
 
-fn head_of(core: &Arc<Core>, state: &StreamState, branch: Option<&str>) -> Result<StreamView> {
+pub(crate) fn head_of(core: &Arc<Core>, state: &StreamState, branch: Option<&str>) -> Result<StreamView> {
     let view = ReadView { live: core.live.read(), disks: core.disks.clone(), sets: core.sets.clone() };
     match branch {
         None => view.stream(state.def.id).ok_or_else(|| core.is_gone(state.def.id)),
@@ -191,7 +239,31 @@ fn rows_of(
     request: &DeleteRequest,
     upto: Option<Sn>,
 ) -> Result<RowSet> {
-    let asked: BTreeSet<ColumnId> = request.matches.columns().iter().copied().chain([ColumnId::TP_SN]).collect();
+    let asked = request.matches.columns().iter().copied().collect();
+    let mut out = RowSet::default();
+    each_batch(core, def, (part, reader), asked, BATCH_ROWS, &mut |at, rows, sns| {
+        let matches = matching(request.matches.as_ref(), rows)?;
+        for (i, sn) in sns.values().iter().enumerate().filter(|(i, _)| matches.value(*i)) {
+            let (row, sn) = (at + i as u32, Sn(*sn as u64));
+            if upto.is_none_or(|upto| sn <= upto) && part.sees(row, sn) {
+                out.0.insert(row);
+            }
+        }
+        Ok(())
+    })?;
+    Ok(out)
+}
+
+/// Shows the rows of a part, at least the columns asked for, as they are today: the number of the first, the rows, their sns.
+pub(crate) fn each_batch(
+    core: &Core,
+    def: &StreamDef,
+    (part, reader): (&LivePart, &PartReader),
+    mut asked: BTreeSet<ColumnId>,
+    batch_rows: usize,
+    see: &mut dyn FnMut(u32, &RecordBatch, &Int64Array) -> Result<()>,
+) -> Result<()> {
+    asked.insert(ColumnId::TP_SN);
     let mut there = 0;
     for field in reader.schema().fields() {
         there += usize::from(asked.contains(&field_id(field)?));
@@ -199,26 +271,15 @@ fn rows_of(
     // A column that the part lacks reads its default, which may need any other column.
     let whole = there < asked.len() || part.meta.schema_version != def.schema_version;
     let columns = (!whole).then(|| asked.iter().copied().collect());
-    let limit = |sn: i64| {
-        let sn = Sn(sn as u64);
-        upto.is_none_or(|at| sn <= at) && part.sns.as_ref().is_none_or(|set| set.contains(sn))
-    };
-    let (mut out, mut at) = (RowSet::default(), 0u32);
-    for batch in reader.read(&ReadOptions { columns, batch_rows: BATCH_ROWS, ..ReadOptions::default() })? {
+    let mut at = 0u32;
+    for batch in reader.read(&ReadOptions { columns, batch_rows, ..ReadOptions::default() })? {
         let batch = batch?;
         let sns = sns_of(&batch, part.sn_of_record)?;
         let rows = if whole { today(&batch, &sns, def, core)? } else { with_sns(&batch, &sns)? };
-        let matches = matching(request.matches.as_ref(), &rows)?;
-        let hidden = part.hidden.as_deref();
-        for (i, sn) in sns.values().iter().enumerate().filter(|(i, _)| matches.value(*i)) {
-            let row = at + i as u32;
-            if limit(*sn) && hidden.is_none_or(|h| !h.0.contains(row)) {
-                out.0.insert(row);
-            }
-        }
+        see(at, &rows, &sns)?;
         at += batch.num_rows() as u32;
     }
-    Ok(out)
+    Ok(())
 }
 
 /// For each row whether the condition holds; NULL is no.

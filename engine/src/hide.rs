@@ -31,6 +31,11 @@ pub struct Hiding {
 }
 
 impl Hiding {
+    /// Of what the rules remove at `now`, whatever the stream asks of its readers; `None` where no rule removes.
+    pub(crate) fn of(compiled: Arc<Compiled>, now: Timestamp) -> Option<Self> {
+        compiled.rules.iter().any(deletes).then_some(Self { compiled, now })
+    }
+
     pub fn of_part(&self, part: &PartMeta) -> Hide {
         hidden_by_rules(part, &self.compiled.rules, self.now)
     }
@@ -78,7 +83,7 @@ impl Engine {
     /// what is read through a tag, a branch or a reader.
     pub fn hiding(&self, view: &StreamView, now: Timestamp) -> Result<Option<Hiding>> {
         let compiled = self.core.compiled(&view.def)?;
-        let hides = view.of_main && compiled.settings.hide_expired && compiled.rules.iter().any(deletes);
-        Ok(hides.then_some(Hiding { compiled, now }))
+        let hides = view.of_main && compiled.settings.hide_expired;
+        Ok(Hiding::of(compiled, now).filter(|_| hides))
     }
 }

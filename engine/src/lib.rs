@@ -13,6 +13,7 @@
 pub mod changes;
 pub mod database;
 pub mod ddl;
+pub mod deduplicate;
 pub mod delete;
 pub mod disks;
 pub mod due_values;
@@ -47,6 +48,7 @@ mod write;
 
 pub use changes::Changes;
 pub use database::Engine;
+pub use deduplicate::Copies;
 pub use delete::{DeleteRequest, Deleted};
 pub use disks::{Disk, DiskInfo, Disks, Existing, NewDisk};
 pub use ebb_storage::{Clock, Error, ErrorKind, Result, Timestamp, nearest, refs::AsOf};

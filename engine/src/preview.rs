@@ -11,12 +11,14 @@ use crate::{
     Engine,
     append::Appender,
     core::Core,
+    deduplicate::Copies,
     disks::{Disk, Disks, Opening},
     ingest::keys::Keys,
     job::registry::Jobs,
     live::{Live, LiveCell},
     nowhere::Nowhere,
     open::OpenOptions,
+    schedule::Optimized,
     stream::{Compiled, CompiledCache},
 };
 use ebb_storage::{
@@ -27,6 +29,7 @@ use ebb_storage::{
     manifest::{Committer, Manifest, edit::PartEvent},
     stream_def::{SettingValue, StreamDef},
     vacuum::InFlight,
+    verb::Verb,
 };
 use object_store::{ObjectStore, local::LocalFileSystem, memory::InMemory};
 use std::{
@@ -46,6 +49,7 @@ pub enum Trial {
     Optimize {
         partition: Option<String>,
         final_: bool,
+        copies: Option<Copies>,
     },
 }
 
@@ -54,7 +58,7 @@ pub enum Trial {
 pub struct Previewed {
     /// Canonical SQL; empty for merges.
     pub rule: String,
-    /// drop, delete, group_by, reset, recompress, move, merge
+    /// drop, delete, group_by, reset, recompress, move, merge, deduplicate
     pub action: String,
     pub parts: u64,
     /// Rows that are removed, folded, changed, re-coded, moved or merged.
@@ -74,14 +78,26 @@ impl Engine {
         let at = at.max(core.now());
         let folder = Folder::new(core)?;
         let aside = Engine { core: copy(core, stream, &trial, at, &folder)?, stop: Default::default(), driver: Default::default() };
-        match &trial {
-            Trial::Rules(_) => aside.settle(Some(stream)).await?,
-            Trial::Optimize { partition, final_ } => _ = aside.optimize(stream, partition.as_deref(), *final_).await?,
-        }
+        let done = match &trial {
+            Trial::Rules(_) => {
+                aside.settle(Some(stream)).await?;
+                Optimized::default()
+            }
+            Trial::Optimize { partition, final_, copies } => {
+                aside.optimize_without(stream, partition.as_deref(), *final_, copies.as_ref()).await?
+            }
+        };
         if let Some(e) = aside.core.last_error.lock().take() {
             return Err(e.context("PREVIEW"));
         }
-        Ok(told(&aside.manifest()))
+        let mut lines = told(&aside.manifest());
+        if done.copies.rows > 0 {
+            let (parts, bytes) = done.copies_in;
+            let (rule, action) = (String::new(), Verb::Deduplicate.to_string());
+            // The record takes nothing off a disk; what the merge after it saves is the merge's.
+            lines.insert(0, Previewed { rule, action, parts, rows: done.copies.rows, bytes_before: bytes, bytes_after: bytes });
+        }
+        Ok(lines)
     }
 }
 

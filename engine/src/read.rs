@@ -80,6 +80,13 @@ pub struct LivePart {
     pub hold: Hold,
 }
 
+impl LivePart {
+    /// Whether the cut sees a row of the file.
+    pub fn sees(&self, row: u32, sn: Sn) -> bool {
+        self.sns.as_ref().is_none_or(|set| set.contains(sn)) && self.hidden.as_ref().is_none_or(|hidden| !hidden.0.contains(row))
+    }
+}
+
 /// What is named by a cut is not deleted as long as this lives (I8).
 #[derive(Clone)]
 pub struct Hold {

@@ -113,7 +113,7 @@ async fn optimize_is_previewed() {
     let e = open(dir.path()).await;
     let s = filled(&e, vec![delete("ts + 1 days", Some("host = 'b'"), 2)]).await;
     let held = values(&e, s).await;
-    let lines = e.preview(s, Trial::Optimize { partition: None, final_: true }, e.now()).await.unwrap();
+    let lines = e.preview(s, Trial::Optimize { partition: None, final_: true, copies: None }, e.now()).await.unwrap();
     assert_eq!(values(&e, s).await, held);
     e.optimize(s, None, true).await.unwrap();
     let merged: Vec<_> = e.part_log().await.unwrap().into_iter().filter(|r| r.event == PartEvent::MergeParts).collect();
@@ -122,7 +122,7 @@ async fn optimize_is_previewed() {
     assert_eq!(merge.bytes_after, merged.iter().map(|r| r.bytes).sum::<u64>());
     let deleted = lines.iter().find(|l| l.action == "delete").unwrap();
     assert_eq!(deleted.rows, 800);
-    let missing = e.preview(s, Trial::Optimize { partition: Some("x".into()), final_: true }, e.now()).await.unwrap_err();
+    let missing = e.preview(s, Trial::Optimize { partition: Some("x".into()), final_: true, copies: None }, e.now()).await.unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::NotFound);
 }
 
@@ -156,7 +156,7 @@ async fn optimize_knows_new_rules_before_it_rewrites() {
     e.alter_stream(s, |d| Ok(StreamDef { policy: ebb_storage::rules::Policy { ttl: rules.clone(), retention: vec![] }, ..d.clone() }))
         .await
         .unwrap();
-    let lines = e.preview(s, Trial::Optimize { partition: None, final_: true }, e.now()).await.unwrap();
+    let lines = e.preview(s, Trial::Optimize { partition: None, final_: true, copies: None }, e.now()).await.unwrap();
     e.optimize(s, None, true).await.unwrap();
     let real: Vec<_> = done(&e).await;
     assert_eq!(told(&lines).into_iter().filter(|l| l.0 != "merge").collect::<Vec<_>>(), real);

@@ -2,6 +2,7 @@
 
 pub mod alter;
 pub mod argument;
+pub mod copies;
 pub mod create_stream;
 pub mod disk;
 pub mod expression;

@@ -21,6 +21,7 @@ macro_rules! each_script {
             branches,
             column_names,
             decimals,
+            deduplicate,
             declared_types,
             defaults,
             definitions,

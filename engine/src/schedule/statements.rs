@@ -5,6 +5,8 @@
 use crate::{
     Engine,
     core::Core,
+    deduplicate::{Copies, CopiesOf},
+    delete::Deleted,
     history,
     ingest::flush,
     job, limits,
@@ -17,6 +19,7 @@ use ebb_storage::{
     interval::Interval,
     manifest::StreamState,
     rules::{Destination, DestinationKind},
+    verb::Verb,
 };
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -41,6 +44,10 @@ pub struct Optimized {
     pub actions: Vec<String>,
     /// Why parts were left as they are.
     pub left_out: BTreeSet<String>,
+    /// Copies of rows that were removed.
+    pub copies: Deleted,
+    /// How many parts they lie in, and the bytes of those.
+    pub copies_in: (u64, u64),
 }
 
 impl Engine {
@@ -108,6 +115,20 @@ impl Engine {
     /// `Conflict` under STOP MERGES; `NotFound` without the stream or the partition; of the first job that failed its error, after the
     /// others were done.
     pub async fn optimize(&self, stream: StreamId, partition: Option<&str>, final_: bool) -> Result<Optimized> {
+        self.optimize_without(stream, partition, final_, None).await
+    }
+
+    /// [`Self::optimize`] that first removes copies of rows, as a record.
+    ///
+    /// # Errors
+    /// As `optimize`; `Conflict` where the columns changed since the schema version of `copies`.
+    pub async fn optimize_without(
+        &self,
+        stream: StreamId,
+        partition: Option<&str>,
+        final_: bool,
+        copies: Option<&Copies>,
+    ) -> Result<Optimized> {
         let core = &self.core;
         core.stream(stream)?;
         if views::stops_of(core, stream).merges {
@@ -120,6 +141,14 @@ impl Engine {
         {
             return Err(Error::not_found(format!("{} has no partition {p}", before.def.full_name())));
         }
+        let mut answer = Optimized::default();
+        if let Some(copies) = copies {
+            let of = CopiesOf { stream, partition, copies };
+            (answer.copies, answer.copies_in) = of.remove(core).await?;
+            if answer.copies.rows > 0 {
+                answer.actions.push(Verb::Deduplicate.to_string());
+            }
+        }
         // One rewrite does all that is due where it is known what is. What cannot be measured fails by itself.
         if let Err(e) = self.materialize_ttl(stream, partition).await
             && e.kind() == ErrorKind::Fenced
@@ -127,7 +156,6 @@ impl Engine {
             return Err(e);
         }
         let name = before.def.full_name();
-        let mut answer = Optimized::default();
         let mut failed: Option<Error> = None;
         (answer.parts_before, answer.rows_before, answer.bytes_before) = sums(&before, partition);
         // Only the parts there are now: rows that arrive meanwhile are the next one's work.

@@ -3,7 +3,7 @@
 use super::rows;
 use crate::{
     Error, Notice, Outcome, Result, RowTag, Session,
-    bind::names,
+    bind::{copies, names},
     statement::{Literal, Optimize, Partition},
 };
 use arrow::{
@@ -20,9 +20,6 @@ pub(super) fn schema() -> SchemaRef {
 }
 
 pub(super) async fn run(session: &mut Session, optimize: &Optimize) -> Result<Outcome> {
-    if optimize.deduplicate.is_some() {
-        return Err(Error::unsupported("OPTIMIZE ... DEDUPLICATE: not built yet"));
-    }
     let engine = session.shared.engine.clone();
     let manifest = engine.manifest();
     let state = names::find(&manifest, &optimize.name, &session.database)?;
@@ -33,7 +30,14 @@ pub(super) async fn run(session: &mut Session, optimize: &Optimize) -> Result<Ou
     {
         return Err(Error::not_found(format!("{} has no partition '{p}': system.parts lists them", state.def.full_name())));
     }
-    let done = engine.optimize(state.def.id, partition.as_deref(), optimize.final_).await?;
+    let copies = optimize.deduplicate.as_ref().map(|d| copies::bind(d, &state.def)).transpose()?;
+    let done = engine.optimize_without(state.def.id, partition.as_deref(), optimize.final_, copies.as_ref()).await?;
+    if copies.is_some() {
+        session.notice(Notice::notice(match done.copies.sn {
+            Some(sn) => format!("copies removed: {}, as record {sn}; earlier records keep them", done.copies.rows),
+            None => "no row has a copy".to_owned(),
+        }));
+    }
     let stops = engine.stops(state.def.id);
     if stops.ttl_merges {
         session.notice(Notice::notice("TTL merges are stopped: what rules ask for was left out"));

@@ -2,8 +2,8 @@
 
 use super::{explain, optimize::partition_text, rows};
 use crate::{
-    Error, Outcome, Result, RowTag, Session,
-    bind::{alter, names},
+    Outcome, Result, RowTag, Session,
+    bind::{alter, copies, names},
     statement::{Preview, Previewed},
 };
 use arrow::{
@@ -33,10 +33,11 @@ pub(super) async fn run(session: &mut Session, preview: &Preview, params: &[Scal
             let new = alter::apply(&def, &of.actions, &session.shared.compiler, &engine.manifest(), &|_, _| Ok(None))?;
             Trial::Rules(Box::new(new))
         }
-        Previewed::Optimize(of) if of.deduplicate.is_some() => {
-            return Err(Error::unsupported("OPTIMIZE ... DEDUPLICATE: not built yet"));
-        }
-        Previewed::Optimize(of) => Trial::Optimize { partition: of.partition.as_ref().map(partition_text), final_: of.final_ },
+        Previewed::Optimize(of) => Trial::Optimize {
+            partition: of.partition.as_ref().map(partition_text),
+            final_: of.final_,
+            copies: of.deduplicate.as_ref().map(|d| copies::bind(d, &def)).transpose()?,
+        },
     };
     let at = explain::at(session, preview.at.as_ref(), params).await?;
     let lines = engine.preview(def.id, trial, at).await?;

@@ -18,7 +18,7 @@ pub use held::RefInfo;
 pub(crate) use leases::Leases;
 pub use leases::ReadLease;
 pub use moving::{Changed, RollbackTo};
-pub use named::{NewRef, RefMode};
+pub use named::{NewRef, RefMade, RefMode};
 pub use readers::{NewReader, ReaderFrom, ReaderInfo};
 
 pub(crate) use expire::{needs_of, run_due, whole};

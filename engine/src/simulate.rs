@@ -17,5 +17,5 @@ mod world;
 
 pub use options::SimOptions;
 pub use report::{Cause, Curve, Moment, Report, RuleLine, Totals, VolumeLine, Warning};
-pub use run::simulate;
+pub use run::{simulate, together};
 pub use world::World;

@@ -88,7 +88,7 @@ impl World {
     }
 
     async fn make(&self, new: NewRef) -> bool {
-        self.e.create_ref(self.s, new).await.unwrap()
+        self.e.create_ref(self.s, new).await.unwrap().made
     }
     async fn expire(&self) -> Expired {
         self.e.expire_snapshots(self.s, Overrides::default()).await.unwrap()

@@ -430,7 +430,7 @@ impl World {
         let sn = as_of.unwrap_or(self.model.head(0));
         match self.e.create_ref(self.s, new).await {
             Ok(made) => {
-                assert!(made && (!exists || mode == RefMode::CreateOrReplace), "{}", self.told());
+                assert!(made.made && (!exists || mode == RefMode::CreateOrReplace), "{}", self.told());
                 self.model.moment += 1;
                 let branch = match kind {
                     RefKind::Tag => self.model.records[&sn].branch,

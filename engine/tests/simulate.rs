@@ -5,7 +5,7 @@ mod support;
 
 use ebb_engine::{
     Timestamp,
-    simulate::{Report, SimOptions, World, simulate},
+    simulate::{Report, SimOptions, World, simulate, together},
 };
 use ebb_storage::{
     codec::Codec,
@@ -235,4 +235,32 @@ fn options_out_of_bounds_are_refused() {
     assert!(refused(SimOptions { share: 1.5, ..options() }).contains("the share"));
     assert!(refused(SimOptions { years: 100.0, parts_per_day: 1000, ..options() }).contains("flushes"));
     assert!(refused(SimOptions { start: Timestamp(-1), ..options() }).contains("the start"));
+}
+
+/// Streams of one file share their disks: what leaves a disk that runs short is decided over all of them, as a database does.
+#[test]
+fn streams_share_their_disks() {
+    let manifest = tiers(Some(100_000_000), None, 0.2);
+    let named = |name: &str, rules: Vec<Rule>| StreamDef { name: name.to_owned(), ..tiered(rules) };
+    let world = |def: StreamDef| World::new(&Arc::new(def), &manifest, Arc::new(Words)).unwrap();
+    let options = SimOptions { years: 0.25, ..options() };
+    let worlds = [world(named("a", vec![])), world(named("b", vec![])), world(named("c", vec![delete("ts + 3 days", None, 1)]))];
+    let reports = together(&worlds, &options).unwrap();
+    reports.iter().for_each(sound);
+    // Each moment that all of them wrote down.
+    let flush = 10_000_000 / u64::from(options.parts_per_day) * 4;
+    for (i, moment) in reports[0].moments.iter().enumerate() {
+        let hot: u64 = reports.iter().map(|r| r.moments[i].bytes[0]).sum();
+        assert!(hot <= 80_000_000 + flush, "{}: {hot} on a disk of which {flush} beside a fifth is free", moment.at);
+    }
+    assert!(reports.iter().all(|r| r.totals.refused_rows == 0));
+    assert!(reports[..2].iter().all(|r| r.moments.last().unwrap().moved_bytes > 0));
+    assert!(reports[0].assumptions.iter().any(|a| a.contains("shared by the 3 streams")), "{:?}", reports[0].assumptions);
+    // By itself each of them would have the disk's room alone.
+    let alone: u64 = worlds.iter().map(|w| simulate(w, &options).unwrap().volumes[0].peak_bytes).sum();
+    assert!(alone > 100_000_000, "{alone}");
+    let again = together(&worlds, &options).unwrap();
+    assert_eq!(format!("{again:?}"), format!("{reports:?}"), "the same again is the same");
+    let one = together(&worlds[..1], &options).unwrap();
+    assert_eq!(format!("{:?}", one[0]), format!("{:?}", simulate(&worlds[0], &options).unwrap()));
 }

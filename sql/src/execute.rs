@@ -98,12 +98,12 @@ pub(crate) async fn run(session: &mut Session, prepared: &Prepared, params: Vec<
         Verb::ReleaseSavepoint(name) => transaction::release(session, name),
         Verb::RollbackTo(name) => transaction::rollback_to(session, name).await,
         Verb::SetTransaction(set) => transaction::set(session, set),
-        Verb::Set(set) => variable::set(session, set).await,
-        Verb::Reset(reset) => variable::reset(session, reset).await,
+        Verb::Set(set) => variable::set(session, set).await.inspect(|_| session.keep_leases()),
+        Verb::Reset(reset) => variable::reset(session, reset).await.inspect(|_| session.keep_leases()),
         Verb::Prepare(p) => prepare::prepare(session, p).await,
         Verb::Execute(e) => Box::pin(prepare::execute(session, e, &params)).await,
         Verb::Deallocate(d) => prepare::deallocate(session, d),
-        Verb::Discard(d) => prepare::discard(session, *d),
+        Verb::Discard(d) => prepare::discard(session, *d).inspect(|_| session.keep_leases()),
         other => Err(not_built(other)),
     }
 }

@@ -1,6 +1,7 @@
 //! What a statement answers with, and what is known of it before it runs.
 
 use crate::{
+    Error,
     copy::{CopyIn, CopyOut},
     statement::Statement,
 };
@@ -17,6 +18,8 @@ pub struct Prepared {
     pub parameters: Vec<FieldRef>,
     /// Of the rows it answers with; `None` where it answers with none.
     pub result: Option<SchemaRef>,
+    /// Why the columns of its rows are not known before its parameters are; [`crate::Session::columns`] tells them then.
+    pub undecided: Option<Error>,
 }
 
 impl Prepared {

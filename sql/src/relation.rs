@@ -18,7 +18,7 @@ use crate::{
     provider::Cut,
     statement::{Query, StreamName},
 };
-use arrow::datatypes::DataType;
+use arrow::datatypes::FieldRef;
 use datafusion::{
     catalog::{TableProvider, default_table_source::provider_as_source},
     common::{ScalarValue, TableReference},
@@ -42,8 +42,16 @@ pub(crate) type Params<'a> = Option<&'a [ScalarValue]>;
 #[derive(Debug, Default)]
 pub(crate) struct Relations {
     found: Vec<Relation>,
-    /// Expressions with parameters, and the type that their place takes.
-    pub open: Vec<(Expr, DataType)>,
+    pub open: Open,
+}
+
+/// What is not known as long as a statement is only prepared.
+#[derive(Debug, Default)]
+pub(crate) struct Open {
+    /// Expressions with parameters, and what their place takes.
+    pub values: Vec<(Expr, FieldRef)>,
+    /// Why the columns of a relation are not known.
+    pub columns: Option<Error>,
 }
 
 #[derive(Debug)]
@@ -171,7 +179,7 @@ impl Finder<'_> {
                     let message = format!("'{cte}' is a WITH query here, which has no versions: name the version inside of it");
                     return Err(Error::invalid(message).with_sqlstate(crate::sqlstate::WRONG_OBJECT_TYPE));
                 }
-                cut::versioned(&self.about, &parts, version, &mut self.relations.open)?
+                cut::versioned(&self.about, &parts, version, &mut self.relations.open.values)?
             }
         };
         *args = None;

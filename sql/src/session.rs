@@ -21,7 +21,7 @@ use crate::{
     outcome::{Notice, Outcome, Prepared},
     statement::{Discard, Statement, Verb},
 };
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, SchemaRef};
 pub(crate) use block::Block;
 use datafusion::{catalog::SchemaProvider, common::ScalarValue};
 pub(crate) use running::{Entry, Listed, Running};
@@ -80,6 +80,15 @@ impl Session {
     /// What looking up says; in a block it fails the block.
     pub async fn prepare(&mut self, statement: Statement, hints: &[Option<DataType>]) -> Result<Prepared> {
         let done = prepared::prepare(self, statement, hints).await;
+        self.note_failure(done)
+    }
+
+    /// The columns of its rows where only its parameters tell them.
+    ///
+    /// # Errors
+    /// As [`Self::execute`].
+    pub async fn columns(&mut self, prepared: &Prepared, params: &[ScalarValue]) -> Result<Option<SchemaRef>> {
+        let done = prepared::columns(self, prepared, params).await;
         self.note_failure(done)
     }
 

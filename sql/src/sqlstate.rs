@@ -21,6 +21,7 @@ pub const UNDEFINED_COLUMN: &str = "42703";
 pub const UNDEFINED_FUNCTION: &str = "42883";
 pub const GROUPING_ERROR: &str = "42803";
 pub const UNDEFINED_TABLE: &str = "42P01";
+pub const INDETERMINATE_DATATYPE: &str = "42P18";
 pub const UNDEFINED_PARAMETER: &str = "42P02";
 pub const DUPLICATE_TABLE: &str = "42P07";
 pub const DUPLICATE_OBJECT: &str = "42710";

@@ -83,6 +83,9 @@ with psycopg.connect(url, autocommit=True) as c:
         assert cursor.execute(cuts, (2, "two")).fetchall() == [(3,)]
         assert cursor.execute("SELECT k FROM changes('h', %s, %s)", (1, 2)).fetchall() == [(3,)]
         assert cursor.execute("SELECT max(sn) FROM snapshots(%s)", ("h",)).fetchone() == (2,)
+        for prepare in (False, True):
+            found = cursor.execute("SELECT * FROM changes(%s, %s, %s)", ("h", 1, 2), prepare=prepare)
+            assert (found.fetchall(), [d.name for d in cursor.description]) == ([(3, "c", 2)], ["k", "v", "_tp_sn"]), prepare
     for refused in (when, 99, "nothing"):
         word = "TIMESTAMP" if refused is when else "VERSION"
         try:
@@ -138,14 +141,23 @@ async def with_asyncpg():
     await c.execute("DROP STREAM arr")
     print("ok asyncpg arrays")
     at_version = await c.prepare("SELECT count(*) FROM h VERSION AS OF $1")
-    for version, rows in (("1", 2), ("two", 2), ("main", 3)):
+    for version, rows in ((1, 2), (2, 3)):
         assert await at_version.fetchval(version) == rows, version
+    at_name = await c.prepare("SELECT count(*) FROM h VERSION AS OF $1::text")
+    for version, rows in (("1", 2), ("two", 2), ("main", 3)):
+        assert await at_name.fetchval(version) == rows, version
+    try:
+        # It wants the columns before it gives the name.
+        await c.fetch("SELECT * FROM changes($1, $2, $3)", "h", 1, 2)
+        raise SystemExit("no error")
+    except asyncpg.exceptions.IndeterminateDatatypeError as e:
+        assert "write the name" in str(e), e
     assert await c.fetchval("SELECT count(*) FROM h VERSION AS OF $1::int8 WHERE k > $2", 3, 2) == 1
     assert await c.fetchval("SELECT count(*) FROM h TIMESTAMP AS OF $1", now) == 3
     assert [r["k"] for r in await c.fetch("SELECT k FROM changes('h', $1, $2, deletes => $3)", 2, 3, True)] == [1, 2]
     transaction = c.transaction()
     await transaction.start()
-    assert await c.execute("DELETE FROM h WHERE k = $1 OR v IN (SELECT v FROM h VERSION AS OF $2 WHERE k = 2)", 3, "1") == "DELETE 2"
+    assert await c.execute("DELETE FROM h WHERE k = $1 OR v IN (SELECT v FROM h VERSION AS OF $2 WHERE k = 2)", 3, 1) == "DELETE 2"
     assert await c.fetchval("SELECT count(*) FROM h") == 1
     await transaction.rollback()
     assert await c.fetchval("SELECT count(*) FROM h") == 3

@@ -304,6 +304,90 @@ async fn a_bucket_that_accepts_and_never_answers() {
     assert_eq!(rows(&client, "SELECT sum(v) FROM s").await.unwrap(), ["16"]);
 }
 
+/// History of a stream whose parts lie in a bucket, and of one whose parts move there meanwhile: deletes, tags, branches, rollback and expiry
+/// are what they are anywhere, and what nobody can read any more leaves the bucket.
+#[tokio::test(flavor = "multi_thread")]
+async fn history_in_a_bucket() {
+    let Some(python) = environment("s3", "s3-requirements.txt", "moto.server, werkzeug.serving") else { return };
+    let moto = Moto::start(&python);
+    moto.make_bucket().await;
+    let mut server = Running::start().await;
+    let client = server.client().await;
+    let run = async |client: &Client, sql: &str| client.batch_execute(sql).await.unwrap_or_else(|e| panic!("{sql}: {}", message(&e)));
+    let at = moto.address;
+    run(
+        &client,
+        &format!(
+            "CREATE DISK far disk(type = 's3', endpoint = 'http://{at}/{BUCKET}', access_key_id = 'id', secret_access_key = '{SECRET}')"
+        ),
+    )
+    .await;
+    run(&client, "CREATE STORAGE POLICY p AS $$volumes: {hot: {disk: default}, cold: {disk: far}}$$").await;
+    // By turns, so that what is deleted is no run of rows and its set lies beside the part.
+    run(
+        &client,
+        "CREATE STREAM s (t datetime, v int64, x int64) PARTITION BY tuple() ORDER BY v TTL t + INTERVAL 1 DAY TO VOLUME 'cold' \
+         SETTINGS storage_policy = 'p', merge_with_ttl_timeout = 0, event_time_column = 't'",
+    )
+    .await;
+    let insert = |from: i64| {
+        format!(
+            "INSERT INTO s SELECT to_datetime('2025-06-15'), value, (value * 7919) % 2 + (value / 7) % 3 \
+             FROM generate_series({from}, {}) t(value); SYSTEM FLUSH s",
+            from + 19_999
+        )
+    };
+    run(&client, &insert(1)).await;
+    run(&client, &insert(20_001)).await;
+    let on = "SELECT DISTINCT disk_name FROM system.parts WHERE stream = 's' AND active ORDER BY 1";
+    assert_eq!(rows(&client, on).await.unwrap(), ["default"]);
+    // Deleted where they are written, then moved: the deletion stays behind and holds.
+    run(&client, "DELETE FROM s WHERE x = 1 AND v <= 20000").await;
+    let left = rows(&client, "SELECT count(*), sum(v) FROM s").await.unwrap();
+    run(&client, "ALTER STREAM s CREATE TAG t; ALTER STREAM s CREATE BRANCH b").await;
+    run(&client, "SYSTEM ADVANCE CLOCK INTERVAL '2 days'; SYSTEM SETTLE").await;
+    assert_eq!(rows(&client, on).await.unwrap(), ["far"]);
+    let whole = ["40000|800020000".to_owned()];
+    let cut = |of: &str| format!("SELECT count(*), sum(v) FROM s VERSION AS OF {of}");
+    for (sql, wanted) in [(cut("2"), whole.as_slice()), (cut("3"), &left), (cut("'t'"), &left), (cut("'b'"), &left), (cut("'main'"), &left)]
+    {
+        assert_eq!(rows(&client, &sql).await.unwrap(), wanted, "{sql}");
+    }
+    // Deleted where they lie now, on main and on the branch; merged, too.
+    run(&client, "DELETE FROM s WHERE x = 2").await;
+    run(&client, "DELETE FROM s.branch_b WHERE v > 100; INSERT INTO s.branch_b VALUES ('2025-06-15', 77777, 9); SYSTEM FLUSH s").await;
+    run(&client, "OPTIMIZE STREAM s FINAL").await;
+    let head = rows(&client, "SELECT count(*), sum(v) FROM s").await.unwrap();
+    let branch = rows(&client, "SELECT count(*), sum(v) FROM s.branch_b").await.unwrap();
+    assert_eq!(rows(&client, "SELECT count(*) FROM s WHERE x = 2").await.unwrap(), ["0"]);
+    assert_eq!(rows(&client, "SELECT max(v), max(x) FROM s.branch_b").await.unwrap(), ["77777|9"]);
+    drop(client);
+    server.restart().await;
+    let client = server.client().await;
+    for (sql, wanted) in [(cut("2"), whole.as_slice()), (cut("'t'"), &left), (cut("'b'"), &branch), (cut("'main'"), &head)] {
+        assert_eq!(rows(&client, &sql).await.unwrap(), wanted, "{sql}");
+    }
+    // Taken back, taken over, deduplicated.
+    run(&client, "CALL rollback_to_snapshot('s', 2)").await;
+    assert_eq!(rows(&client, "SELECT count(*), sum(v) FROM s").await.unwrap(), whole);
+    run(&client, "INSERT INTO s SELECT t, v, x FROM s VERSION AS OF 2 WHERE v <= 500; OPTIMIZE STREAM s FINAL DEDUPLICATE").await;
+    assert_eq!(rows(&client, "SELECT count(*), sum(v) FROM s").await.unwrap(), whole);
+    assert_eq!(rows(&client, "SELECT DISTINCT disk_name FROM system.parts WHERE stream = 's' AND active").await.unwrap(), ["far"]);
+    // Once the window has passed, what only it and the refs held goes from the bucket.
+    run(&client, "SYSTEM ADVANCE CLOCK INTERVAL '10 days'; SYSTEM SETTLE").await;
+    let refused = client.simple_query(&cut("2")).await.unwrap_err();
+    assert!(message(&refused).contains("oldest available"), "{}", message(&refused));
+    assert_eq!(rows(&client, &cut("'t'")).await.unwrap(), left);
+    run(&client, "ALTER STREAM s DROP TAG t; ALTER STREAM s DROP BRANCH b; DELETE FROM s WHERE v > 1000").await;
+    run(&client, "SYSTEM ADVANCE CLOCK INTERVAL '10 days'; CALL expire_snapshots('s'); OPTIMIZE STREAM s FINAL; SYSTEM SETTLE").await;
+    assert_eq!(rows(&client, "SELECT count(*), sum(v) FROM s").await.unwrap(), ["1000|500500"]);
+    let parts = rows(&client, "SELECT path, rows FROM system.parts WHERE stream = 's' AND active").await.unwrap();
+    let [part] = parts.as_slice() else { panic!("{parts:?}") };
+    assert!(part.ends_with(".parquet|1000"), "{part}");
+    let kept: Vec<String> = moto.keys().await.into_iter().filter(|k| k.ends_with(".parquet")).collect();
+    assert_eq!(kept.len(), 1, "{kept:?}");
+}
+
 /// What Ebb relies on: of two creations one wins, and an upload in pieces is what was sent.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bucket_creates_on_condition_and_in_pieces() {

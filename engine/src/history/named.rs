@@ -37,18 +37,28 @@ pub struct NewRef {
     pub max_snapshot_age_ms: Option<i64>,
 }
 
+/// What became of a statement that makes a ref.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RefMade {
+    /// A ref was made or changed.
+    pub made: bool,
+    /// Records that only the branch held whose name the new one took: they cannot be read any more.
+    pub forgotten: u64,
+}
+
 impl Engine {
-    /// Whether a ref was made or changed.
+    /// Makes a ref, or changes it.
     ///
     /// # Errors
     /// `Invalid` for a name that is none, `Conflict` where it is taken, `NotFound` without the stream, the snapshot, or what is replaced.
-    pub async fn create_ref(&self, stream: StreamId, new: NewRef) -> Result<bool> {
+    pub async fn create_ref(&self, stream: StreamId, new: NewRef) -> Result<RefMade> {
         checked(&new)?;
         let core = &self.core;
         not_system(&core.stream(stream)?.def.database)?;
         let one = core.change_lock(stream);
         let _one = one.lock().await;
         flush::flush(core, stream).await?;
+        let before = core.stream(stream)?;
         let mut made = true;
         let edits = |m: &Manifest, (no, time): (CommitNo, Timestamp)| {
             let state = m.stream(stream).ok_or_else(|| core.is_gone(stream))?;
@@ -58,8 +68,13 @@ impl Engine {
         };
         let done = core.committer.commit_with(Vec::new(), edits, core.shows()).await;
         match done {
-            Err(e) if e.kind() == ErrorKind::Conflict && !made => Ok(false),
-            other => other.map(|_| true),
+            Err(e) if e.kind() == ErrorKind::Conflict && !made => Ok(RefMade::default()),
+            Err(e) => Err(e),
+            Ok(_) => {
+                // Nobody else forgets records meanwhile: that is a change of the stream, too.
+                let gone = before.readable.minus(&core.stream(stream)?.readable);
+                Ok(RefMade { made: true, forgotten: gone.ranges().iter().map(|r| r.to.0 - r.after.0).sum() })
+            }
         }
     }
 

@@ -5,7 +5,7 @@
 
 use super::{
     arrivals::{Arrivals, Share},
-    options::SimOptions,
+    options::{ROUNDS_MAX, SimOptions},
     report::Report,
     slice::Slice,
     state::{About, State},
@@ -13,10 +13,10 @@ use super::{
 };
 use crate::{
     place,
-    plan::{Scene, State as Why, explain},
+    plan::{Relief, Scene, State as Why, explain, pressure::Pressed},
     simulate::sizes,
 };
-use ebb_storage::{Result, Timestamp, codec::Codec, ids::DiskId, rules::Action};
+use ebb_storage::{Error, Result, Timestamp, codec::Codec, ids::DiskId, rules::Action};
 use std::{collections::BTreeSet, sync::Arc};
 
 /// Each so many moments everything is planned anew, to show that nothing was passed over.
@@ -26,40 +26,103 @@ const QUESTIONS_MAX: usize = 1000;
 /// From so many bytes pruned for each byte inserted on, a better way is told.
 const PRUNED_MUCH: f64 = 0.5;
 
-/// The stream from empty to the end of the years.
+/// The stream from empty to the end of the years, alone on its disks.
 ///
 /// # Errors
 /// `Invalid` for options out of bounds, what a partition expression says, `Internal` where the planner contradicts itself.
 pub fn simulate(world: &World, options: &SimOptions) -> Result<Report> {
+    let report = together(std::slice::from_ref(world), options)?.pop();
+    report.ok_or_else(|| Error::internal("a simulation without a report"))
+}
+
+/// [`simulate`] of several streams, which share the disks that their policies name; a report of each.
+///
+/// # Errors
+/// As `simulate`.
+pub fn together(worlds: &[World], options: &SimOptions) -> Result<Vec<Report>> {
     options.check()?;
-    let mut state = State::new(world, options);
-    let mut arrivals = Arrivals::new(world, options);
+    let mut states: Vec<State<'_>> = (0u32..).zip(worlds).map(|(nth, world)| State::new(world, options, nth)).collect();
+    let mut arrivals: Vec<Arrivals<'_>> = worlds.iter().map(|world| Arrivals::new(world, options)).collect();
     let (end, every) = (options.end(), options.look_every());
-    let (mut looked_at, mut moments) = (options.start, 0u64);
+    let (mut looked_at, mut moments) = (vec![options.start; worlds.len()], 0u64);
     loop {
-        let flush = arrivals.at().filter(|at| *at <= end);
-        let wake = state.next_wake().map(|at| at.max(looked_at.saturating_add(every))).filter(|at| *at <= end);
-        let Some(now) = flush.into_iter().chain(wake).min() else { break };
-        state.write_down(now);
-        let mut keys = state.due(now);
-        if !keys.is_empty() {
-            looked_at = now;
+        let flushes = arrivals.iter().filter_map(Arrivals::at);
+        let wakes = states.iter().zip(&looked_at).filter_map(|(s, looked)| Some(s.next_wake()?.max(looked.saturating_add(every))));
+        let Some(now) = flushes.chain(wakes).min().filter(|at| *at <= end) else { break };
+        let mut keys: Vec<BTreeSet<Arc<str>>> = Vec::with_capacity(states.len());
+        for (state, looked) in states.iter_mut().zip(&mut looked_at) {
+            state.write_down(now);
+            let due = state.due(now);
+            if !due.is_empty() {
+                *looked = now;
+            }
+            keys.push(due);
         }
-        if flush == Some(now) {
-            for share in arrivals.next()? {
-                keys.extend(state.insert(share, now)?);
+        for nth in 0..states.len() {
+            if arrivals[nth].at() == Some(now) {
+                for share in arrivals[nth].next()? {
+                    keys[nth].extend(states[nth].insert(share, now)?);
+                    tell_of_room(&mut states, nth);
+                }
             }
         }
-        state.settle(keys, now)?;
+        settle(&mut states, keys, now)?;
         moments += 1;
         if moments.is_multiple_of(CHECK_EVERY) || moments < CHECK_EVERY && moments.is_power_of_two() {
-            state.nothing_was_passed_over(now)?;
+            relieve(&mut states, now);
+            states.iter_mut().try_for_each(|state| state.nothing_was_passed_over(now))?;
         }
     }
-    state.write_down(end.saturating_add(std::time::Duration::from_micros(1)));
-    state.judge(end);
-    let assumptions = assumptions(world, options);
-    Ok(state.watch.report(world, options, assumptions))
+    let mut reports = Vec::with_capacity(states.len());
+    for mut state in states {
+        state.write_down(end.saturating_add(std::time::Duration::from_micros(1)));
+        state.judge(end);
+        let mut assumptions = assumptions(state.world, options);
+        if worlds.len() > 1 {
+            assumptions.push(format!(
+                "disks are shared by the {} streams of the file, {} rows a day each",
+                worlds.len(),
+                options.rows_per_day
+            ));
+        }
+        reports.push(state.watch.report(state.world, options, assumptions));
+    }
+    Ok(reports)
+}
+
+/// Does what is due in these partitions of each stream at `now`, until nothing is; and notes when to look at them again.
+///
+/// # Errors
+/// `Internal` where plans are not sound, or do not come to an end.
+fn settle(states: &mut [State<'_>], mut keys: Vec<BTreeSet<Arc<str>>>, now: Timestamp) -> Result<()> {
+    let mut looked_at = keys.clone();
+    for _ in 0..ROUNDS_MAX {
+        relieve(states, now);
+        let mut any = false;
+        for nth in 0..states.len() {
+            any |= states[nth].round(&mut keys[nth], &mut looked_at[nth], now)?;
+            tell_of_room(states, nth);
+        }
+        if !any {
+            return states.iter_mut().zip(&looked_at).try_for_each(|(state, keys)| state.look_at(keys, now));
+        }
+    }
+    let names: Vec<String> = states.iter().map(|s| s.world.def().full_name()).collect();
+    Err(Error::internal(format!("{}: at {now} plans do not come to an end", names.join(", "))))
+}
+
+/// What leaves disks on which too little is free is decided over all streams, as a database does.
+fn relieve(states: &mut [State<'_>], now: Timestamp) {
+    let pressed: Vec<Pressed> = states.iter_mut().flat_map(|state| state.candidates(now)).collect();
+    let relief = (!pressed.is_empty()).then(|| Arc::new(Relief::of(pressed)));
+    states.iter_mut().for_each(|state| state.header.relief = relief.clone());
+}
+
+fn tell_of_room(states: &mut [State<'_>], of: usize) {
+    for (disk, taken, given) in states[of].take_room() {
+        let others = states.iter_mut().enumerate().filter(|(nth, _)| *nth != of);
+        others.for_each(|(_, state)| state.hear(disk, taken, given));
+    }
 }
 
 impl State<'_> {

@@ -3,13 +3,13 @@
 //! Guards: used bytes are the sum of the parts'; the planner's view of a part is made of its facts alone, as in a database.
 
 use super::{
-    options::{ROUNDS_MAX, SimOptions},
+    options::SimOptions,
     sizes,
     slice::{Effect, Slice},
     watch::Watch,
     world::World,
 };
-use crate::plan::{self, PartView, PartitionView, Planned, Pools, Stops, StreamView, check, tiers::BESIDE_ROWS_BYTES};
+use crate::plan::{self, PartView, PartitionView, Planned, Pools, Stops, StreamView, check, pressure::Pressed, tiers::BESIDE_ROWS_BYTES};
 use ebb_storage::{
     Error, Result, Timestamp,
     codec::Codec,
@@ -48,6 +48,10 @@ pub struct State<'a> {
     wakes: BTreeSet<(Timestamp, Arc<str>)>,
     /// Room came free since the last look at those that wait for it.
     freed: bool,
+    /// Room taken and given since the other streams were told.
+    room: Vec<(DiskId, u64, u64)>,
+    /// Which of the streams that are simulated together it is.
+    nth: u32,
     pub rows: u64,
     counter: u32,
     sn: u64,
@@ -67,7 +71,7 @@ pub struct About {
 }
 
 impl<'a> State<'a> {
-    pub fn new(world: &'a World, options: &SimOptions) -> Self {
+    pub fn new(world: &'a World, options: &SimOptions, nth: u32) -> Self {
         let def = world.def();
         let header = StreamView {
             id: def.id,
@@ -90,6 +94,8 @@ impl<'a> State<'a> {
             parts: HashMap::new(),
             wakes: BTreeSet::new(),
             freed: false,
+            room: Vec::new(),
+            nth,
             rows: 0,
             counter: 0,
             sn: 0,
@@ -108,15 +114,20 @@ impl<'a> State<'a> {
         (bytes.round() as u64).saturating_add(BESIDE_ROWS_BYTES)
     }
 
+    /// No two streams have a part of one number.
+    fn next_id(&self) -> PartId {
+        PartId::new(Epoch(1 + self.nth), self.counter)
+    }
+
     pub fn next_turn(&self) -> u64 {
-        PartId::new(Epoch(1), self.counter).0
+        self.next_id().0
     }
 
     /// A part of these slices; not there yet.
     pub fn describe(&mut self, slices: Vec<Slice>, about: About) -> Result<Part> {
         self.counter = self.counter.checked_add(1).ok_or_else(|| Error::internal("a simulation with too many parts"))?;
         self.sn += 1;
-        let (id, rows) = (PartId::new(Epoch(1), self.counter), self.rows_of(&slices));
+        let (id, rows) = (self.next_id(), self.rows_of(&slices));
         let placement = Placement {
             disk: about.disk,
             generation: Generation(1),
@@ -206,13 +217,29 @@ impl<'a> State<'a> {
     }
 
     fn room(&mut self, disk: DiskId, taken: u64, given: u64) {
+        self.reckon(disk, taken, given);
+        self.room.push((disk, taken, given));
+        if let Some(volume) = self.header.tiers.volume_of(disk) {
+            self.watch.placed(volume, taken, given);
+        }
+    }
+
+    /// What others have to be told.
+    pub fn take_room(&mut self) -> Vec<(DiskId, u64, u64)> {
+        std::mem::take(&mut self.room)
+    }
+
+    /// Room that another stream took and gave.
+    pub fn hear(&mut self, disk: DiskId, taken: u64, given: u64) {
+        self.reckon(disk, taken, given);
+        self.freed |= given > 0;
+    }
+
+    fn reckon(&mut self, disk: DiskId, taken: u64, given: u64) {
         let tiers = Arc::make_mut(&mut self.header.tiers);
         for d in tiers.volumes.iter_mut().flat_map(|v| &mut v.disks).filter(|d| d.id == disk && d.total != u64::MAX) {
             // What would lie beyond the end is kept back, as the real room is.
             d.free = d.free.saturating_sub(taken).saturating_add(given).min(d.total);
-        }
-        if let Some(volume) = tiers.volume_of(disk) {
-            self.watch.placed(volume, taken, given);
         }
     }
 
@@ -233,35 +260,38 @@ impl<'a> State<'a> {
         self.wakes.extend(wake.map(|at| (at, key.clone())));
     }
 
-    /// Plans and does what is due in these partitions at `now`, until nothing is; and notes when to look at them again.
+    /// Plans and does once what is due in `keys` and what room asks for; whether there was anything. What is touched joins both sets.
     ///
     /// # Errors
-    /// `Internal` where plans are not sound, or do not come to an end.
-    pub fn settle(&mut self, mut keys: BTreeSet<Arc<str>>, now: Timestamp) -> Result<()> {
-        let mut looked_at = keys.clone();
-        for _ in 0..ROUNDS_MAX {
-            let mut round = keys.clone();
-            round.extend(self.pressed());
-            if std::mem::take(&mut self.freed) {
-                let waiting: Vec<_> = self.slots.iter().filter(|(_, s)| s.waits).map(|(k, _)| k.clone()).collect();
-                looked_at.extend(waiting.iter().cloned());
-                round.extend(waiting);
-            }
-            let planned = self.plan(&round, now)?;
-            if planned.plans.is_empty() {
-                self.forget_empty(&looked_at);
-                looked_at.iter().try_for_each(|key| self.look(key, now))?;
-                return Ok(());
-            }
-            for plan in &planned.plans {
-                let touched: BTreeSet<Arc<str>> =
-                    plan.parts().iter().filter_map(|p| Some(self.parts.get(p)?.meta.partition.clone())).collect();
-                self.apply(plan, now)?;
-                keys.extend(touched.iter().cloned());
-                looked_at.extend(touched);
-            }
+    /// `Internal` where plans are not sound.
+    pub fn round(&mut self, keys: &mut BTreeSet<Arc<str>>, looked_at: &mut BTreeSet<Arc<str>>, now: Timestamp) -> Result<bool> {
+        let mut round = keys.clone();
+        round.extend(self.pressed());
+        if std::mem::take(&mut self.freed) {
+            let waiting: Vec<_> = self.slots.iter().filter(|(_, s)| s.waits).map(|(k, _)| k.clone()).collect();
+            looked_at.extend(waiting.iter().cloned());
+            round.extend(waiting);
         }
-        Err(Error::internal(format!("{}: at {now} plans do not come to an end", self.world.def().full_name())))
+        let planned = self.plan(&round, now)?;
+        for plan in &planned.plans {
+            let touched: BTreeSet<Arc<str>> = plan.parts().iter().filter_map(|p| Some(self.parts.get(p)?.meta.partition.clone())).collect();
+            self.apply(plan, now)?;
+            keys.extend(touched.iter().cloned());
+            looked_at.extend(touched);
+        }
+        Ok(!planned.plans.is_empty())
+    }
+
+    /// Notes when to look again at partitions in which nothing is to be done now.
+    pub fn look_at(&mut self, keys: &BTreeSet<Arc<str>>, now: Timestamp) -> Result<()> {
+        self.forget_empty(keys);
+        keys.iter().try_for_each(|key| self.look(key, now))
+    }
+
+    /// What could leave disks on which too little is free.
+    pub fn candidates(&mut self, now: Timestamp) -> Vec<Pressed> {
+        let keys: BTreeSet<Arc<str>> = self.pressed().into_iter().collect();
+        if keys.is_empty() { Vec::new() } else { self.shown(&keys, |view| plan::round::pressed(view, now)) }
     }
 
     /// When to look at a partition again in which nothing is to be done now.
@@ -289,20 +319,29 @@ impl<'a> State<'a> {
         self.slots.iter().filter(|(_, s)| on_one(s)).map(|(k, _)| k.clone()).collect()
     }
 
-    fn plan(&mut self, keys: &BTreeSet<Arc<str>>, now: Timestamp) -> Result<Planned> {
+    /// What `look` makes of the stream with these partitions.
+    fn shown<T>(&mut self, keys: &BTreeSet<Arc<str>>, look: impl FnOnce(&StreamView) -> T) -> T {
         for key in keys {
             if let Some(slot) = self.slots.get_mut(key) {
                 let none = PartitionView { value: key.clone(), pruned_at: None, recompressed_at: None, parts: Vec::new() };
                 self.header.partitions.push(std::mem::replace(&mut slot.view, none));
             }
         }
-        let planned = plan::plan(&self.header, now);
-        let wrong = if planned.plans.is_empty() { Vec::new() } else { check::violations(&self.header, &planned.plans) };
+        let seen = look(&self.header);
         for view in self.header.partitions.drain(..) {
             if let Some(slot) = self.slots.get_mut(&view.value) {
                 slot.view = view;
             }
         }
+        seen
+    }
+
+    fn plan(&mut self, keys: &BTreeSet<Arc<str>>, now: Timestamp) -> Result<Planned> {
+        let (planned, wrong) = self.shown(keys, |view| {
+            let planned = plan::plan(view, now);
+            let wrong = if planned.plans.is_empty() { Vec::new() } else { check::violations(view, &planned.plans) };
+            (planned, wrong)
+        });
         match wrong.first() {
             Some(first) => Err(Error::internal(format!("{}: at {now}: {first}", self.world.def().full_name()))),
             None => Ok(planned),

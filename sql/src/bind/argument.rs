@@ -5,11 +5,12 @@
 use crate::{Error, Result, functions::type_name, nearest, sqlstate};
 use arrow::{
     compute::{CastOptions, cast_with_options},
-    datatypes::{DataType, TimeUnit},
+    datatypes::{DataType, Field, FieldRef, TimeUnit},
 };
 use datafusion::common::ScalarValue;
 use ebb_engine::Timestamp;
 use ebb_storage::ids::Sn;
+use std::{collections::HashMap, sync::Arc};
 
 fn wrong(what: &str, takes: &str, value: &ScalarValue) -> Error {
     let found = match value.is_null() {
@@ -17,6 +18,25 @@ fn wrong(what: &str, takes: &str, value: &ScalarValue) -> Error {
         false => format!("a {}", type_name(&value.data_type())),
     };
     Error::invalid(format!("{what} takes {takes}, not {found}")).with_sqlstate(sqlstate::DATATYPE_MISMATCH)
+}
+
+/// Marks the place of a version: an sn, or the name of a tag or branch.
+const VERSION: &str = "ebb.version";
+
+/// What a value for a place of `ty` is told as.
+pub fn plain(ty: DataType) -> FieldRef {
+    Arc::new(Field::new("", ty, true))
+}
+
+/// What a version is told as: a number, since most drivers send nothing but what they are told. One that sends a text says so.
+pub fn version_field() -> FieldRef {
+    let marked = HashMap::from([(VERSION.to_owned(), String::new())]);
+    Arc::new(Field::new("", DataType::Int64, true).with_metadata(marked))
+}
+
+/// Whether a text is as good as a number here.
+pub fn is_version(field: &Field) -> bool {
+    field.metadata().contains_key(VERSION)
 }
 
 /// What a time is told in.

@@ -1,6 +1,6 @@
 //! `ebb simulate`: what the definitions of a file come to in years.
 //!
-//! `definitions` carries the file's statements out on a database that lies nowhere, the engine simulates each of its streams, `text`
+//! `definitions` carries the file's statements out on a database that lies nowhere, the engine simulates its streams together, on the disks that they share, `text`
 //! (with `plot`), `json` and `svg` show it. Exit code 0 done, 1 failed, 2 for arguments or a file that make no sense. Guards: no disk
 //! and no server that the file names is touched; the one file written is the chart.
 
@@ -12,7 +12,7 @@ mod text;
 
 use super::{FAILED, USAGE, args::Simulate, complain, say};
 use crate::{Error, ErrorKind};
-use ebb_engine::simulate::{Report, SimOptions, simulate};
+use ebb_engine::simulate::{Report, SimOptions, together};
 use std::process::ExitCode;
 
 pub async fn run(args: Simulate) -> ExitCode {
@@ -36,8 +36,7 @@ async fn simulated(args: &Simulate) -> Result<Vec<Report>, Error> {
     };
     options.check()?;
     let worlds = definitions::worlds(&args.file, args.start).await?;
-    let report = |world| Ok(simulate(world, &options)?);
-    worlds.iter().map(report).collect()
+    Ok(together(&worlds, &options)?)
 }
 
 fn show(args: &Simulate, reports: &[Report]) -> ExitCode {

@@ -3,7 +3,7 @@
 use super::command;
 use crate::{
     Error, Outcome, Result, Session,
-    bind::expression,
+    bind::{argument, expression},
     sqlstate,
     statement::{Deallocate, Discard, Execute, Prepare},
 };
@@ -57,6 +57,10 @@ pub(super) async fn execute(session: &mut Session, execute: &Execute, params: &[
     let mut values = Vec::with_capacity(execute.args.len());
     for (arg, ty) in execute.args.iter().zip(&prepared.parameters) {
         let value = expression::constant(&state, &arg.ast, params)?;
+        if argument::is_version(ty) && value.try_as_str().is_some() {
+            values.push(value);
+            continue;
+        }
         let array = super::ingest::fit(&value.to_array()?, ty.data_type())?;
         values.push(ScalarValue::try_from_array(&array, 0)?);
     }

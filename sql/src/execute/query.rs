@@ -6,12 +6,12 @@ use crate::{
     bind::names,
     functions, pg_catalog,
     provider::naming_damage,
-    relation::{self, Params, Relations},
+    relation::{self, Open, Params, Relations},
     sqlstate,
     statement::{Query, StreamName},
 };
 use arrow::{
-    datatypes::{DataType, FieldRef, Schema, SchemaRef},
+    datatypes::{FieldRef, Schema, SchemaRef},
     record_batch::{RecordBatch, RecordBatchOptions},
 };
 use datafusion::{
@@ -79,8 +79,16 @@ pub(crate) fn with_params(plan: LogicalPlan, params: &[ScalarValue]) -> Result<L
 pub(crate) struct Planned {
     pub plan: LogicalPlan,
     pub state: SessionState,
-    /// Expressions outside of the plan that name parameters, and the types that their places take.
-    pub open: Vec<(ast::Expr, DataType)>,
+    /// Expressions outside of the plan that name parameters, and what their places take.
+    pub open: Vec<(ast::Expr, FieldRef)>,
+}
+
+/// Of a query whose columns its parameters decide: what is known of these, and why the columns are not. `None` for any other.
+pub(crate) async fn undecided(session: &mut Session, query: &Query) -> Result<Option<(SessionState, Open)>> {
+    let cut = session.cut().await;
+    let state = session.context(&cut, false);
+    let open = Relations::resolve(session, &state, &cut, false, &mut query.clone(), None)?.open;
+    Ok(open.columns.is_some().then_some((state, open)))
 }
 
 /// `params`: the statement's, which the cuts that it names are resolved with.
@@ -102,6 +110,10 @@ pub(crate) async fn plan(session: &mut Session, query: &Query, params: Params<'_
         let _ = query.ast.visit(&mut Wildcards { is_stream: known, relations: &relations });
     }
     let open = std::mem::take(&mut relations.open);
+    if let Some(why) = open.columns {
+        return Err(why);
+    }
+    let open = open.values;
     state.register_relation_planner(relations.planner())?;
     // A second time with more care where a column may be one of a `*` too.
     let mut care = labels::Care::Text;

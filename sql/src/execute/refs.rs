@@ -56,7 +56,14 @@ pub(super) async fn create(session: &mut Session, def: &StreamDef, create: &Crea
         max_snapshot_age_ms: retention.and_then(|r| r.max_age).map(|age| millis("SNAPSHOT RETENTION", &age)).transpose()?,
     };
     let made = session.shared.engine.create_ref(def.id, new).await.map_err(|e| named(e, &create.name))?;
-    if !made {
+    if made.forgotten > 0 {
+        let (name, n) = (create.name.as_str(), made.forgotten);
+        session.notice(Notice::notice(match n {
+            1 => format!("1 record that only branch '{name}' held is gone with it: a tag at it would have kept it"),
+            _ => format!("{n} records that only branch '{name}' held are gone with it: a tag at the last of them would have kept them"),
+        }));
+    }
+    if !made.made {
         let message = format!("{word} '{}' of {} exists already", create.name.as_str(), def.full_name());
         session.notice(Notice { sqlstate: sqlstate::DUPLICATE_OBJECT, ..Notice::notice(message) });
     }

@@ -21,7 +21,7 @@ pub(super) const HIDDEN: &[&str] = &[TP_TIME];
 /// Values by place: stream, from, to, deletes.
 pub(super) fn changes(about: &About, values: &[Option<ScalarValue>], unknown: bool) -> Result<Arc<dyn TableProvider>> {
     let known = |i: usize| values.get(i).and_then(Option::as_ref);
-    let name = argument::text("stream of changes", known(0).ok_or_else(|| columns_unknown("changes", "stream"))?)?;
+    let name = argument::text("stream of changes", known(0).unwrap_or(&ScalarValue::Null))?;
     let state = about.stream(&append::stream_name(&name)?)?;
     let deletes = known(3).map(|v| argument::flag("deletes of changes", v)).transpose()?.unwrap_or(false);
     match (known(1), known(2), unknown) {
@@ -35,14 +35,16 @@ pub(super) fn changes(about: &About, values: &[Option<ScalarValue>], unknown: bo
 
 /// Value by place: reader.
 pub(super) fn read(about: &About, values: &[Option<ScalarValue>]) -> Result<Arc<dyn TableProvider>> {
-    let name = values.first().and_then(Option::as_ref).ok_or_else(|| columns_unknown("read", "reader"))?;
+    let name = values.first().and_then(Option::as_ref).unwrap_or(&ScalarValue::Null);
     let name = argument::text("reader of read", name)?;
     let (stream, from) = about.session.shared.engine.reader(&about.cut.view, &name)?;
     between(about, stream, from, None, false)
 }
 
-fn columns_unknown(function: &str, what: &str) -> Error {
-    Error::unsupported(format!("{function} of a {what} that is a parameter: its columns are not known before, write the name"))
+/// To who asks before the values are there. A client that asks of its portal, once they are, is told.
+pub(super) fn columns_unknown(function: &str, what: &str) -> Error {
+    let message = format!("the columns of {function} are known once its {what} is: it is a parameter here, write the name");
+    Error::invalid(message).with_sqlstate(crate::sqlstate::INDETERMINATE_DATATYPE)
 }
 
 /// `to`: main's head where it is not said.

@@ -8,7 +8,7 @@ use crate::{
     sqlstate,
     statement::{StreamName, quote_text},
 };
-use arrow::datatypes::DataType;
+use arrow::datatypes::FieldRef;
 use datafusion::{
     catalog::TableProvider,
     common::ScalarValue,
@@ -29,14 +29,16 @@ pub(super) fn branch(about: &About, name: &StreamName, stream: &StreamName, bran
 }
 
 /// A stream with `VERSION AS OF` or `TIMESTAMP AS OF` behind it.
-pub(super) fn versioned(about: &About, name: &StreamName, version: &TableVersion, open: &mut Vec<(Expr, DataType)>) -> Result<Relation> {
+pub(super) fn versioned(about: &About, name: &StreamName, version: &TableVersion, open: &mut Vec<(Expr, FieldRef)>) -> Result<Relation> {
     if let Some((stream, branch)) = crate::bind::names::branch_of(name) {
         let message = format!("'{name}' is the head of a branch: write {stream} VERSION AS OF n, or {stream} VERSION AS OF '{branch}'");
         return Err(Error::invalid(message).with_sqlstate(sqlstate::WRONG_OBJECT_TYPE));
     }
     let (what, expr, ty) = match version {
-        TableVersion::VersionAsOf(e) => ("VERSION AS OF", e, DataType::Utf8),
-        TableVersion::TimestampAsOf(e) | TableVersion::ForSystemTimeAsOf(e) => ("TIMESTAMP AS OF", e, argument::moment_type()),
+        TableVersion::VersionAsOf(e) => ("VERSION AS OF", e, argument::version_field()),
+        TableVersion::TimestampAsOf(e) | TableVersion::ForSystemTimeAsOf(e) => {
+            ("TIMESTAMP AS OF", e, argument::plain(argument::moment_type()))
+        }
         TableVersion::Function(_) | TableVersion::Changes { .. } => {
             return Err(Error::unsupported("AT, BEFORE and CHANGES: write VERSION AS OF n or TIMESTAMP AS OF t"));
         }
@@ -45,9 +47,9 @@ pub(super) fn versioned(about: &About, name: &StreamName, version: &TableVersion
     let full = state.def.full_name();
     let (scanned, provider): (String, Arc<dyn TableProvider>) = match about.value(what, expr)? {
         Some(value) => {
-            let at = match ty {
-                DataType::Utf8 => as_of(&value, is_literal(expr))?,
-                _ => AsOf::Time(argument::moment(what, &value)?),
+            let at = match argument::is_version(&ty) {
+                true => as_of(&value, is_literal(expr))?,
+                false => AsOf::Time(argument::moment(what, &value)?),
             };
             let scanned = match &at {
                 AsOf::Sn(sn) => format!("{full} VERSION AS OF {sn}"),

@@ -1,7 +1,7 @@
 //! Table functions about the history of one stream, and what readers read.
 
 use super::{
-    About, Relation, changes, rows,
+    About, Open, Relation, changes, rows,
     table::{Described, Fixed},
 };
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
     nearest, sqlstate,
     statement::StreamName,
 };
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Schema};
 use datafusion::{
     catalog::TableProvider,
     common::{ScalarValue, TableReference},
@@ -70,7 +70,7 @@ impl Function {
         }
     }
 
-    pub fn relation(self, about: &About, args: &[FunctionArg], open: &mut Vec<(Expr, DataType)>) -> Result<Relation> {
+    pub fn relation(self, about: &About, args: &[FunctionArg], open: &mut Open) -> Result<Relation> {
         let given = args.iter().map(|a| argument_of(self.name(), a)).collect::<Result<Vec<_>>>()?;
         let mut values: Vec<Option<ScalarValue>> = Vec::new();
         let mut unknown = false;
@@ -86,12 +86,16 @@ impl Function {
                     "deletes" => DataType::Boolean,
                     _ => DataType::Utf8,
                 };
-                open.push((expr.clone(), ty));
+                open.values.push((expr.clone(), argument::plain(ty)));
                 unknown = true;
             }
             values.push(value);
         }
         let provider = match (self, unknown) {
+            (Self::Changes | Self::Read, true) if values.first().is_none_or(Option::is_none) => {
+                open.columns.get_or_insert(changes::columns_unknown(self.name(), self.places()[0].name));
+                Arc::new(Described(Arc::new(Schema::empty())))
+            }
             (Self::Changes, _) => changes::changes(about, &values, unknown)?,
             (Self::Read, _) => changes::read(about, &values)?,
             (_, true) => Arc::new(Described(self.schema())),

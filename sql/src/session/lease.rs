@@ -15,6 +15,13 @@ const LEASES_MAX: usize = 100;
 pub(super) struct Leases(Mutex<Vec<(StreamId, ReadLease)>>);
 
 impl Session {
+    /// Ends them where `read_lease` is off.
+    pub(crate) fn keep_leases(&mut self) {
+        if self.variables.read_lease().is_none() {
+            self.leases.0.get_mut().clear();
+        }
+    }
+
     /// Begins or renews the lease of a cut that is about to be read; nothing without `read_lease`.
     pub(crate) fn lease(&self, stream: StreamId, at: &AsOf) -> Result<()> {
         let mut leases = self.leases.0.lock();

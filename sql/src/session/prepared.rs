@@ -3,7 +3,10 @@
 use super::Session;
 use crate::{
     Result,
-    bind::{expression, names},
+    bind::{
+        argument::{self, plain},
+        expression, names,
+    },
     execute::{
         call, delete,
         ingest::Target,
@@ -12,10 +15,10 @@ use crate::{
     outcome::Prepared,
     statement::{AlterAction, Copy, CreateReader, CreateRef, Insert, InsertRows, ReaderStart, Statement, Verb},
 };
-use arrow::datatypes::{DataType, Field, FieldRef};
+use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
 use datafusion::{
     common::{
-        DFSchema,
+        DFSchema, ScalarValue,
         tree_node::{TreeNode, TreeNodeRecursion},
     },
     execution::SessionState,
@@ -26,20 +29,24 @@ use std::{collections::HashMap, sync::Arc};
 
 pub(super) async fn prepare(session: &mut Session, statement: Statement, hints: &[Option<DataType>]) -> Result<Prepared> {
     let mut known: HashMap<usize, FieldRef> = HashMap::new();
-    let mut result = None;
+    let (mut result, mut undecided) = (None, None);
     // A statement without parameters and rows is looked up only as it runs; so is everything in a block that has failed.
     let failed = session.block.as_ref().is_some_and(|b| b.check().is_err());
     match &statement.verb {
         _ if failed => {}
-        Verb::Query(q) => {
-            let planned = query::plan(session, q, None).await?;
-            let (plan, state) = (&planned.plan, &planned.state);
-            // Types of columns agree once the plan is analyzed; one with parameters of unknown types cannot always be.
-            let analyzed = state.analyzer().execute_and_check(plan.clone(), state.config_options(), |_, _| {}).ok();
-            let schema = analyzed.as_ref().unwrap_or(plan).schema().inner().clone();
-            result = Some(crate::analyze::names::shown_schema(&schema));
-            known = of_query(&planned)?;
-        }
+        Verb::Query(q) => match query::plan(session, q, None).await {
+            Ok(planned) => {
+                result = Some(shown(&planned));
+                known = of_query(&planned)?;
+            }
+            Err(e) => {
+                let Some((state, open)) = query::undecided(session, q).await? else { return Err(e) };
+                for (expr, field) in &open.values {
+                    of_argument(&state, expr, field, &mut known)?;
+                }
+                undecided = open.columns;
+            }
+        },
         Verb::Insert(insert) if statement.parameters > 0 => known = of_insert(session, insert).await?,
         // Names are looked up now, so that a client that only prepares hears of wrong ones.
         Verb::Insert(Insert { into, columns, .. }) | Verb::Copy(Copy::From { into, columns, .. }) => {
@@ -67,17 +74,32 @@ pub(super) async fn prepare(session: &mut Session, statement: Statement, hints: 
             None => known.remove(&n).unwrap_or_else(|| plain(DataType::Utf8)),
         })
         .collect();
-    Ok(Prepared { statement: Arc::new(statement), parameters, result })
+    Ok(Prepared { statement: Arc::new(statement), parameters, result, undecided })
 }
 
-fn plain(ty: DataType) -> FieldRef {
-    Arc::new(Field::new("", ty, true))
+/// The columns of a query as its rows have them.
+fn shown(planned: &Planned) -> SchemaRef {
+    let (plan, state) = (&planned.plan, &planned.state);
+    // Types of columns agree once the plan is analyzed; one with parameters of unknown types cannot always be.
+    let analyzed = state.analyzer().execute_and_check(plan.clone(), state.config_options(), |_, _| {}).ok();
+    crate::analyze::names::shown_schema(analyzed.as_ref().unwrap_or(plan).schema().inner())
+}
+
+pub(super) async fn columns(session: &mut Session, prepared: &Prepared, params: &[ScalarValue]) -> Result<Option<SchemaRef>> {
+    match &prepared.statement.verb {
+        Verb::Query(q) if prepared.undecided.is_some() => {
+            let mut planned = query::plan(session, q, Some(params)).await?;
+            planned.plan = query::with_params(planned.plan, params)?;
+            Ok(Some(shown(&planned)))
+        }
+        _ => Ok(prepared.result.clone()),
+    }
 }
 
 fn of_query(planned: &Planned) -> Result<HashMap<usize, FieldRef>> {
     let mut known = of_plan(&planned.plan)?;
-    for (expr, ty) in &planned.open {
-        of_argument(&planned.state, expr, ty, &mut known)?;
+    for (expr, field) in &planned.open {
+        of_argument(&planned.state, expr, field, &mut known)?;
     }
     Ok(known)
 }
@@ -85,11 +107,11 @@ fn of_query(planned: &Planned) -> Result<HashMap<usize, FieldRef>> {
 /// Of statements that take values without reading rows.
 fn of_arguments(session: &Session, verb: &Verb) -> Result<HashMap<usize, FieldRef>> {
     let open = match verb {
-        Verb::Call(c) => call::open(c)?,
-        Verb::CreateReader(CreateReader { from: ReaderStart::Sn(e), .. }) => vec![(e.ast.as_ref().clone(), DataType::Int64)],
+        Verb::Call(c) => call::open(c)?.into_iter().map(|(e, ty)| (e, plain(ty))).collect(),
+        Verb::CreateReader(CreateReader { from: ReaderStart::Sn(e), .. }) => vec![(e.ast.as_ref().clone(), plain(DataType::Int64))],
         Verb::AlterStream(alter) => {
             let as_of = |a: &AlterAction| match a {
-                AlterAction::CreateRef(CreateRef { as_of: Some(e), .. }) => Some((e.ast.as_ref().clone(), DataType::Utf8)),
+                AlterAction::CreateRef(CreateRef { as_of: Some(e), .. }) => Some((e.ast.as_ref().clone(), argument::version_field())),
                 _ => None,
             };
             alter.actions.iter().filter_map(as_of).collect()
@@ -98,18 +120,18 @@ fn of_arguments(session: &Session, verb: &Verb) -> Result<HashMap<usize, FieldRe
     };
     let state = session.context(&session.cut_without_own(), false);
     let mut known = HashMap::new();
-    for (expr, ty) in &open {
-        of_argument(&state, expr, ty, &mut known)?;
+    for (expr, field) in &open {
+        of_argument(&state, expr, field, &mut known)?;
     }
     Ok(known)
 }
 
 /// A parameter that stands for a value is of the value's type, one below a cast of what it is cast to.
-fn of_argument(state: &SessionState, expr: &ast::Expr, ty: &DataType, known: &mut HashMap<usize, FieldRef>) -> Result<()> {
+fn of_argument(state: &SessionState, expr: &ast::Expr, field: &FieldRef, known: &mut HashMap<usize, FieldRef>) -> Result<()> {
     if let ast::Expr::Value(v) = expr
         && let ast::Value::Placeholder(id) = &v.value
     {
-        known.extend(number(id).map(|n| (n, plain(ty.clone()))));
+        known.extend(number(id).map(|n| (n, field.clone())));
         return Ok(());
     }
     let schema = DFSchema::empty();

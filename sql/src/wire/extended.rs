@@ -7,7 +7,7 @@ use super::{
     respond::{self, SendingRows, complete, fields},
     types::{arrow_of, pg_type},
 };
-use crate::{Error, Outcome, Prepared, sqlstate};
+use crate::{Error, Outcome, Prepared, bind::argument::is_version, sqlstate};
 use arrow::datatypes::{DataType, FieldRef};
 use async_trait::async_trait;
 use datafusion::common::ScalarValue;
@@ -18,7 +18,7 @@ use pgwire::{
         ClientInfo, ClientPortalStore, DEFAULT_NAME, PgWireConnectionState as State, Type,
         portal::{Format, Portal},
         query::{ExtendedQueryHandler, send_ready_for_query},
-        results::{FieldInfo, Response},
+        results::{DescribePortalResponse, FieldFormat, FieldInfo, Response},
         stmt::QueryParser,
         store::{Entry, PortalStore},
     },
@@ -90,6 +90,9 @@ impl QueryParser for Parser {
     }
 
     fn get_result_schema(&self, stored: &Stored, format: Option<&Format>) -> PgWireResult<Vec<FieldInfo>> {
+        if let Some(why) = &stored.undecided {
+            return Err(refused(why));
+        }
         stored.result.as_ref().map_or(Ok(Vec::new()), |schema| fields(schema, format))
     }
 }
@@ -108,7 +111,11 @@ fn values(portal: &Portal<Stored>) -> PgWireResult<Vec<ScalarValue>> {
             Format::Individual(codes) => codes.len().saturating_sub(1),
             _ => i,
         }));
-        params::decode(i + 1, bytes.as_deref(), format, &pg, Some(target.data_type()))
+        // Who says no type and sends a text may mean a name where he was told of a number.
+        let name = is_version(target) && pg == Type::INT8 && format == FieldFormat::Text;
+        let name = bytes.as_deref().filter(|text| name && text.iter().any(|b| !b.is_ascii_digit()));
+        let (pg, ty) = if name.is_some() { (Type::TEXT, DataType::Utf8) } else { (pg, target.data_type().clone()) };
+        params::decode(i + 1, bytes.as_deref(), format, &pg, Some(&ty))
             .map_err(|bad| refused(&Error::invalid(bad.message).with_sqlstate(bad.sqlstate)))
     };
     portal.parameters.iter().zip(&prepared.parameters).enumerate().map(decode).collect()
@@ -169,6 +176,22 @@ impl ExtendedQueryHandler for Extended {
         respond::tell(client, &self.connection, &mut session).await?;
         client.set_transaction_status(status(&session));
         send_ready_for_query(client, status(&session)).await
+    }
+
+    async fn do_describe_portal<C>(&self, _: &mut C, portal: &Portal<Stored>) -> PgWireResult<DescribePortalResponse>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<Message> + Unpin + Send + std::marker::Sync,
+        C::PortalStore: PortalStore<Statement = Stored>,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<Message>>::Error>,
+    {
+        let (stored, format) = (&portal.statement.statement, Some(&portal.result_column_format));
+        if stored.undecided.is_none() {
+            return Ok(DescribePortalResponse::new(self.parser.get_result_schema(stored, format)?));
+        }
+        let params = values(portal)?;
+        let columns = self.connection.session.lock().await.columns(stored, &params).await.map_err(|e| refused(&e))?;
+        Ok(DescribePortalResponse::new(columns.map_or(Ok(Vec::new()), |schema| fields(&schema, format))?))
     }
 
     async fn do_query<C>(&self, _: &mut C, _: &Portal<Stored>, _: usize) -> PgWireResult<Response>

@@ -56,20 +56,47 @@ async fn parameters_are_cuts_and_are_resolved_as_the_statement_runs() {
     let told = |sql: &str| parser.parse(sql).unwrap().remove(0);
     let utc = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
     for (sql, types) in [
-        ("SELECT a FROM s VERSION AS OF $1 WHERE a > $2", vec![DataType::Utf8, DataType::Int64]),
-        ("SELECT a FROM s VERSION AS OF $1::bigint", vec![DataType::Int64]),
+        ("SELECT a FROM s VERSION AS OF $1 WHERE a > $2", vec![DataType::Int64, DataType::Int64]),
+        ("SELECT a FROM s VERSION AS OF $1::text", vec![DataType::Utf8View]),
         ("SELECT a FROM s TIMESTAMP AS OF $1", vec![utc.clone()]),
         ("SELECT * FROM snapshots($1)", vec![DataType::Utf8]),
-        ("DELETE FROM s WHERE a = $1 AND a IN (SELECT a FROM s VERSION AS OF $2)", vec![DataType::Int64, DataType::Utf8]),
+        ("DELETE FROM s WHERE a = $1 AND a IN (SELECT a FROM s VERSION AS OF $2)", vec![DataType::Int64, DataType::Int64]),
         (
             "CALL expire_snapshots($1, older_than => $2, retain_last => $3, dry_run => $4)",
             vec![DataType::Utf8, utc, DataType::Int64, DataType::Boolean],
         ),
-        ("ALTER STREAM s CREATE TAG x AS OF VERSION $1", vec![DataType::Utf8]),
+        ("ALTER STREAM s CREATE TAG x AS OF VERSION $1", vec![DataType::Int64]),
     ] {
         let prepared = session.prepare(told(sql), &[]).await.unwrap();
         assert_eq!(prepared.parameter_types(), types, "{sql}");
     }
+
+    // Columns that only a parameter tells are told once it is there.
+    lab.rows("CREATE READER r ON s FROM 1").await;
+    for (sql, types, params, columns, rows) in [
+        (
+            "SELECT * FROM changes($1, $2, $3)",
+            vec![DataType::Utf8, DataType::Int64, DataType::Int64],
+            vec![text("s"), ScalarValue::Int64(Some(1)), ScalarValue::Int64(Some(3))],
+            vec!["a", "_tp_sn"],
+            vec!["2|2", "3|3"],
+        ),
+        ("SELECT a + 1 AS b FROM read($1) ORDER BY a", vec![DataType::Utf8], vec![text("r")], vec!["b"], vec!["3", "4"]),
+    ] {
+        let prepared = session.prepare(told(sql), &[]).await.unwrap();
+        assert_eq!((prepared.parameter_types(), &prepared.result), (types, &None), "{sql}");
+        assert_eq!(prepared.undecided.as_ref().unwrap().sqlstate(), "42P18", "{sql}");
+        let schema = session.columns(&prepared, &params).await.unwrap().unwrap();
+        assert_eq!(schema.fields().iter().map(|f| f.name().as_str()).collect::<Vec<_>>(), columns, "{sql}");
+        let mut found = run(&mut session, sql, params).await.unwrap();
+        found.sort();
+        assert_eq!(found, rows, "{sql}");
+    }
+    let unknown = session.prepare(told("SELECT * FROM read($1)"), &[]).await.unwrap();
+    assert_eq!(session.columns(&unknown, &[text("rr")]).await.unwrap_err().sqlstate(), "42704");
+    // Nor is any other mistake hidden by it.
+    assert_eq!(session.prepare(told("SELECT * FROM read($1), nowhere"), &[]).await.unwrap().parameters.len(), 1);
+    assert_eq!(session.prepare(told("SELECT * FROM nowhere"), &[]).await.unwrap_err().sqlstate(), "42P01");
 
     // One prepared statement: its cut is that of each run.
     let head = session.prepare(told("SELECT count(*) FROM s TIMESTAMP AS OF now()"), &[]).await.unwrap();

@@ -4,7 +4,12 @@
 //! holds only rows.
 
 use crate::ingest::tail::Tail;
-use ebb_storage::{ids::PartId, lineage::SnRange, manifest::StreamState, part::meta::Deletion};
+use ebb_storage::{
+    ids::{BranchId, CommitNo, PartId},
+    lineage::SnRange,
+    manifest::StreamState,
+    part::meta::Deletion,
+};
 use std::sync::Arc;
 
 /// With the tail's lineages, deletions and heads: what reading rows needs.
@@ -17,6 +22,11 @@ pub fn layout(state: &Arc<StreamState>, tail: &Tail) -> Arc<StreamState> {
         let mut all = folded.lineages.get(branch).map(|l| l.as_ref().clone()).unwrap_or_default();
         all.push(lineage.clone());
         folded.lineages.insert_mut(*branch, Arc::new(all));
+    }
+    if tail.lineages().iter().any(|(branch, _)| *branch != BranchId::MAIN) {
+        for record in tail.records().filter(|r| r.moves_horizon()) {
+            folded.set_horizon(record.branch, CommitNo(u64::MAX));
+        }
     }
     for deletion in tail.deletions() {
         for target in &deletion.what.targets {

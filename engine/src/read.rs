@@ -283,7 +283,8 @@ impl ReadView {
             parts: listed.chain(staged).collect(),
             tail: tail.chunks().iter().filter_map(|c| c.seen(&seen)).collect(),
             state: state.clone(),
-            of_main: cut.horizon == CommitNo(u64::MAX),
+            // Of a branch that was moved by a record of the tail, all removals count until that is applied.
+            of_main: cut.horizon == CommitNo(u64::MAX) && (cut.branch == BranchId::MAIN || state.branch(cut.branch).is_none()),
             cut,
             sn,
             head_sn: tail.head(),

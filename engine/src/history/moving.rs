@@ -3,12 +3,20 @@
 //! What lies in the way of a fast-forward is named; a snapshot is picked once; a rollback goes to what main was, or to a tag. Inserts go
 //! on meanwhile: those that come before the record of a rollback are rolled back, those that come before a fast-forward refuse it.
 
-use crate::{Engine, append::NewRecord, ddl::not_system, delete::seen_rows, ingest::content::NewLineage, limits, settings::max_ref_age_ms};
+use crate::{
+    Engine,
+    append::NewRecord,
+    ddl::not_system,
+    delete::seen_rows,
+    ingest::{content::NewLineage, flush},
+    limits,
+    settings::max_ref_age_ms,
+};
 use ebb_storage::{
     Error, ErrorKind, Result, Timestamp,
-    ids::{BranchId, CommitNo, Sn, StreamId},
-    lineage::{Cut, SnRange, SnSet},
-    manifest::{Edit, Manifest, StreamState},
+    ids::{BranchId, Sn, StreamId},
+    lineage::{SnRange, SnSet},
+    manifest::StreamState,
     refs::{Ancestry, AsOf, Ref, RefKind, resolve::MAIN},
     verb::Verb,
 };
@@ -100,8 +108,11 @@ impl Engine {
                 Err(e) if e.kind() == ErrorKind::Conflict => continue,
                 Err(e) => return Err(e),
                 Ok(changed) => {
-                    if let Some(r) = moved {
-                        self.move_horizon(stream, r.as_ref().clone()).await?;
+                    // Its horizon is the commit that applies the record: now, if that can be.
+                    if moved.is_some()
+                        && let Err(e) = flush::flush(core, stream).await
+                    {
+                        core.note(&e);
                     }
                     return Ok(changed);
                 }
@@ -189,17 +200,6 @@ impl Engine {
         let own = after.records.range(..current_sn).rev().map(|(_, r)| r).find(|r| r.branch == branch);
         let previous_sn = own.map_or_else(|| state.head_of(branch), |r| r.sn);
         Ok(Changed { previous_sn, target_sn, current_sn })
-    }
-
-    /// What rules removed from main until now, a branch that went on to main's present does not see.
-    async fn move_horizon(&self, stream: StreamId, r: Ref) -> Result<()> {
-        let core = &self.core;
-        let edits = |_: &Manifest, (horizon, _): (CommitNo, Timestamp)| {
-            let cut = Cut { horizon, ..r.cut };
-            Ok(vec![Edit::SetRef { stream, r: Box::new(Ref { cut, ..r }), lineage: None }])
-        };
-        core.committer.commit_with(Vec::new(), edits, core.shows()).await?;
-        Ok(())
     }
 }
 

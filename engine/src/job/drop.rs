@@ -2,6 +2,7 @@
 
 use crate::{
     core::Core,
+    folded, history,
     job::told::{Taken, Told, part_row, rule_row},
     plan::{
         Plan,
@@ -31,8 +32,13 @@ pub async fn run(core: &Core, plan: &Plan) -> Result<()> {
     let edits = |m: &Manifest, (_, time)| {
         let mut edits = Vec::with_capacity(parts.len() * 3);
         let state = m.stream(stream).ok_or_else(|| Error::not_found("the stream was dropped meanwhile"))?;
+        let whole = folded::whole(state, &core.live.read().tail(stream));
+        let needs = (!whole.refs.is_empty()).then(|| history::needs_of(core, &whole));
         for part in parts {
             let meta = state.parts.get(part).ok_or_else(|| Error::conflict(format!("part {part} is gone")))?;
+            if let Some(pin) = needs.as_ref().and_then(|n| n.pinned_by(meta)) {
+                return Err(Error::conflict(format!("I8: '{}' needs rows of part {}", pin.name, meta.name)));
+            }
             let alive = meta.rows - expired_rows(meta).min(meta.rows);
             let proves = |f: &ebb_storage::part::meta::RuleFacts| is_due(whole_due(f, alive), cutoff);
             let mut deletes = compiled.rules.iter().filter(|r| matches!(r.rule.action, Action::Delete { .. }));

@@ -3,7 +3,7 @@
 use crate::{
     Error, Result,
     disk::{DiskDef, StoragePolicy},
-    ids::{BranchId, ColumnId, DiskId, Generation, PartId, Sn, StreamId},
+    ids::{BranchId, ColumnId, CommitNo, DiskId, Generation, PartId, Sn, StreamId},
     lineage::SnRange,
     manifest::{
         edit::{Commit, Edit, RecordInfo},
@@ -51,7 +51,10 @@ impl Manifest {
             Edit::CreateStream(def) => self.create_stream(def)?,
             Edit::AlterStream(def) => self.alter_stream(def)?,
             Edit::DropStream(id) => self.drop_stream(*id)?,
-            Edit::Apply { stream, sn, records } => self.with_stream(*stream, |s| s.fold(*sn, records))?,
+            Edit::Apply { stream, sn, records } => {
+                let no = self.no;
+                self.with_stream(*stream, |s| s.fold(*sn, records, no))?;
+            }
             Edit::LogApplied { lsn } => self.applied_lsn = self.applied_lsn.max(*lsn),
             Edit::SetLineage { stream, branch, lineage } => self.with_stream(*stream, |s| {
                 let mut all = s.lineages.get(branch).map(|l| l.as_ref().clone()).unwrap_or_default();
@@ -294,7 +297,7 @@ impl Manifest {
 }
 
 impl StreamState {
-    fn fold(&mut self, sn: Sn, records: &[RecordInfo]) -> Result<()> {
+    fn fold(&mut self, sn: Sn, records: &[RecordInfo], no: CommitNo) -> Result<()> {
         if sn < self.applied_sn {
             return Err(Error::conflict(format!("stream {}: sn {sn} is applied already (I3)", self.def.full_name())));
         }
@@ -308,6 +311,9 @@ impl StreamState {
                 continue;
             }
             self.heads.insert_mut(record.branch, record.sn);
+            if record.moves_horizon() {
+                self.set_horizon(record.branch, no);
+            }
             self.records.insert_mut(record.sn, Arc::new(record.clone()));
         }
         let mut before = usize::MAX;

@@ -194,6 +194,11 @@ impl RecordInfo {
     pub fn sns(&self) -> SnRange {
         SnRange { after: Sn(self.sn.0.saturating_sub(self.count)), to: self.sn }
     }
+
+    /// Whether removals by rules count for its branch up to the commit that applies it, and all of them until then.
+    pub fn moves_horizon(&self) -> bool {
+        self.verb == Verb::FastForward && self.branch != BranchId::MAIN
+    }
 }
 
 /// What a commit's plan stood on. One that no longer holds refuses the commit (I13).

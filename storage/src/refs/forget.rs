@@ -8,8 +8,8 @@ use super::{Ref, RefKind, ancestry::Ancestry};
 use crate::{
     Error, Result,
     clock::Timestamp,
-    ids::{BranchId, Sn},
-    lineage::{Lineage, SnRange, SnSet},
+    ids::{BranchId, CommitNo, Sn},
+    lineage::{Cut, Lineage, SnRange, SnSet},
     manifest::StreamState,
 };
 use serde::{Deserialize, Serialize};
@@ -141,6 +141,13 @@ impl StreamState {
             self.leave_branch(before.cut.branch);
         }
         Ok(())
+    }
+
+    /// Up to which commit removals by rules count for a branch.
+    pub fn set_horizon(&mut self, branch: BranchId, horizon: CommitNo) {
+        let Some(r) = self.branch(branch).map(|r| r.as_ref().clone()) else { return };
+        self.refs_version += 1;
+        self.refs.insert_mut(r.name.clone(), Arc::new(Ref { cut: Cut { horizon, ..r.cut }, ..r }));
     }
 
     /// # Errors

@@ -33,12 +33,16 @@ pub async fn run(dir: &Path, rows: usize) {
         prune(dir, rows, &format!("prune_together_{share}"), &together).await;
         prune(dir, rows, &format!("prune_scattered_{share}"), &format!("net % 100 < {share}")).await;
     }
-    for level in [3, 9] {
-        recompress(dir, rows, level).await;
-    }
+    recompressions(dir, rows).await;
     drops(dir).await;
     many_parts(dir).await;
     memory(dir);
+}
+
+pub async fn recompressions(dir: &Path, rows: usize) {
+    for level in [3, 9] {
+        recompress(dir, rows, level).await;
+    }
 }
 
 /// All rows in one part.
@@ -152,7 +156,7 @@ async fn drops(dir: &Path) {
 }
 
 /// ALTER of a stream of many parts, and rounds without work on it.
-async fn many_parts(dir: &Path) {
+pub async fn many_parts(dir: &Path) {
     let config = Config::new(fresh(dir, "ebb-many-parts")).with_background(false).with_clock(Clock::simulated(NOW));
     let db = Database::open(config).await.unwrap();
     db.execute("CREATE STREAM many (d datetime, k int64) PARTITION BY k ORDER BY d").await.unwrap();

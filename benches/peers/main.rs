@@ -34,7 +34,7 @@ struct Args {
     /// Where the rows lie and the databases are made.
     #[arg(long)]
     dir: PathBuf,
-    /// Some of: stream, copy, inserts, manifest, ageing, history.
+    /// Some of: stream, copy, inserts, manifest, ageing, history; of ageing alone: many_parts, recompress.
     #[arg(long, value_delimiter = ',', default_value = "stream,copy,inserts,manifest,ageing,history")]
     only: Vec<String>,
     /// Cargo says so.
@@ -55,6 +55,9 @@ fn main() {
             "manifest" => runtime.block_on(manifest::run(&args.dir)),
             "ageing" => runtime.block_on(ageing::run(&args.dir, args.rows)),
             "history" => runtime.block_on(history::run(&args.dir, args.rows)),
+            // Parts of what "ageing" runs.
+            "many_parts" => runtime.block_on(ageing::many_parts(&args.dir)),
+            "recompress" => runtime.block_on(ageing::recompressions(&args.dir, args.rows)),
             "prune_memory" => runtime.block_on(ageing::prune_memory(&args.dir)),
             other => panic!("--only {other}: stream, copy, inserts, manifest, ageing, history"),
         }

@@ -10,7 +10,10 @@ use crate::{
     limits,
     live::LiveCell,
     open::OpenOptions,
-    schedule::Stop,
+    schedule::{
+        Stop,
+        quiet::{Ground, Quiet},
+    },
     sets::RowSets,
     settings::ServerSettings,
     stream::{Compiled, CompiledCache},
@@ -81,6 +84,7 @@ pub struct Core {
     pub layouts: Locks,
     pub sets: Arc<RowSets>,
     pub leases: Leases,
+    pub quiet: Quiet,
 }
 
 impl Core {
@@ -127,6 +131,11 @@ impl Core {
         let (live, now) = (self.live.read(), self.now());
         let readers = live.manifest.readers.values().filter(|r| r.stream == state.def.id && r.protects(state, now));
         readers.map(|r| r.cut()).chain(self.leases.cuts(state.def.id, now)).collect()
+    }
+
+    /// What plans made from now on stand on, beside their streams.
+    pub fn ground(&self) -> Ground {
+        Ground { changes: *self.jobs.changes().borrow(), leases: self.leases.changes(), server: self.server() }
     }
 
     /// # Errors

@@ -18,7 +18,9 @@ use crate::{
     job::registry::Jobs,
     limits,
     live::{Live, LiveCell},
-    logs, preview, sets,
+    logs, preview,
+    schedule::quiet::Quiet,
+    sets,
     stream::CompiledCache,
 };
 use ebb_storage::{
@@ -142,6 +144,7 @@ impl Engine {
             layouts: Mutex::default(),
             sets: Arc::default(),
             leases: crate::history::Leases::default(),
+            quiet: Quiet::default(),
         });
         attach(&core).await;
         sweep_orphans(&core).await?;

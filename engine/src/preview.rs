@@ -18,7 +18,7 @@ use crate::{
     live::{Live, LiveCell},
     nowhere::Nowhere,
     open::OpenOptions,
-    schedule::Optimized,
+    schedule::{Optimized, quiet::Quiet},
     stream::{Compiled, CompiledCache},
 };
 use ebb_storage::{
@@ -186,6 +186,7 @@ fn copy(core: &Core, stream: StreamId, trial: &Trial, at: Timestamp, folder: &Fo
         layouts: Default::default(),
         sets: Arc::new(core.sets.copy()),
         leases: core.leases.clone(),
+        quiet: Quiet::default(),
     }))
 }
 

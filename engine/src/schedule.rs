@@ -1,7 +1,8 @@
-//! When work runs: `views` turns the state into the plain values that `plan` decides on, `driver` runs what it planned, `statements` and
+//! When work runs: `views` turns the state into the plain values that `plan` decides on, `quiet` remembers where nothing is due, `driver` runs what it planned, `statements` and
 //! `relocate` are the statements that ask for work.
 
 pub mod driver;
+pub mod quiet;
 pub mod relocate;
 pub mod statements;
 pub mod views;

@@ -9,6 +9,8 @@ use std::{collections::BTreeMap, sync::Arc};
 struct Held {
     leases: BTreeMap<u64, (StreamId, Cut, Timestamp)>,
     next: u64,
+    /// How often a lease was taken or given back.
+    changes: u64,
 }
 
 /// All leases of an open engine.
@@ -38,6 +40,11 @@ impl Leases {
         self.held.lock().leases.values().filter(|(s, ..)| *s == stream).map(|(.., until)| *until).min()
     }
 
+    /// Another number than before after every lease that was taken or given back.
+    pub fn changes(&self) -> u64 {
+        self.held.lock().changes
+    }
+
     fn take(&self, stream: StreamId, cut: Cut, until: Timestamp, now: Timestamp) -> Result<ReadLease> {
         let mut held = self.held.lock();
         held.leases.retain(|_, (_, _, until)| *until > now);
@@ -45,6 +52,7 @@ impl Leases {
             return Err(Error::invalid(format!("there are {} read leases, the most there may be: SET read_lease = 0", held.leases.len())));
         }
         held.next += 1;
+        held.changes += 1;
         let number = held.next;
         held.leases.insert(number, (stream, cut, until));
         Ok(ReadLease { leases: self.clone(), number, cut, until })
@@ -53,7 +61,9 @@ impl Leases {
 
 impl Drop for ReadLease {
     fn drop(&mut self) {
-        self.leases.held.lock().leases.remove(&self.number);
+        let mut held = self.leases.held.lock();
+        held.changes += 1;
+        held.leases.remove(&self.number);
     }
 }
 

@@ -6,10 +6,10 @@
 use crate::{
     core::Core,
     facts::facts_of,
-    history,
+    history::{self, pace::Pace},
     ingest::flush,
     job, logs,
-    plan::{self, Plan, Planned, StreamView},
+    plan::{self, Plan, StreamView},
     schedule::views::{relief, stream_view},
     stream::CompiledRule,
     upgrade::upgrade,
@@ -22,7 +22,6 @@ use ebb_storage::{
     rules::Action,
 };
 use std::{
-    collections::{HashMap, HashSet},
     sync::{Arc, Weak},
     time::Duration,
 };
@@ -39,12 +38,13 @@ pub fn spawn(core: &Arc<Core>, stop: CancellationToken) -> JoinHandle<()> {
 }
 
 async fn run(core: Weak<Core>, stop: CancellationToken) {
-    let mut seen = Seen::default();
+    // When histories were looked at.
+    let mut pace = Pace::default();
     loop {
         let (clock, mut live, mut jobs, wake_at) = {
             let Some(core) = core.upgrade() else { return };
             let (live, jobs) = (core.live.changes(), core.jobs.changes());
-            let wake_at = match round(&core, &mut seen).await {
+            let wake_at = match round(&core, &mut pace).await {
                 Ok(at) => at,
                 Err(e) => {
                     core.note(&e);
@@ -64,18 +64,8 @@ async fn run(core: Weak<Core>, stop: CancellationToken) {
     }
 }
 
-/// What the last round found, so that streams in which nothing changed are not planned again.
-#[derive(Default)]
-struct Seen {
-    streams: HashMap<StreamId, (Arc<StreamState>, u64, Option<Timestamp>)>,
-    /// Looked at though nothing of them changed: they wait for room, for a disk or for a place.
-    waiting: HashSet<StreamId>,
-    /// When histories were looked at.
-    pace: history::pace::Pace,
-}
-
 /// One round; when to make the next at the latest.
-async fn round(core: &Arc<Core>, seen: &mut Seen) -> Result<Option<Timestamp>> {
+async fn round(core: &Arc<Core>, pace: &mut Pace) -> Result<Option<Timestamp>> {
     let now = core.now();
     let mut wake_at: Option<Timestamp> = None;
     let mut sooner = |at: Timestamp| wake_at = Some(wake_at.map_or(at, |w| w.min(at)));
@@ -94,35 +84,26 @@ async fn round(core: &Arc<Core>, seen: &mut Seen) -> Result<Option<Timestamp>> {
             None => {}
         }
     }
-    forget(core, seen, now, &mut sooner).await?;
+    forget(core, pace, now, &mut sooner).await?;
     let states: Vec<Arc<StreamState>> = core.live.read().manifest.streams().cloned().collect();
-    seen.waiting.retain(|id| states.iter().any(|s| s.def.id == *id));
-    seen.streams.retain(|id, _| states.iter().any(|s| s.def.id == *id));
+    core.quiet.retain(|id| states.iter().any(|s| s.def.id == id));
     let (mut plans, mut promised) = (Vec::new(), Vec::new());
     let relief = relief(core, now)?;
     for state in states {
-        let version = *core.jobs.changes().borrow();
-        if let Some((then, at_version, wakes)) = seen.streams.get(&state.def.id)
-            && Arc::ptr_eq(then, &state)
-            && *at_version == version
-            && wakes.is_none_or(|w| now < w)
-            && !seen.waiting.contains(&state.def.id)
+        let ground = core.ground();
+        // Room that others took may ask a stream for parts, though nothing of it has changed.
+        if relief.is_none()
+            && let Some(wakes) = core.quiet.until(&state, &ground, now)
         {
             wakes.iter().for_each(|w| sooner(*w));
             continue;
         }
         let mut view = StreamView { relief: relief.clone(), ..stream_view(core, &state)? };
         promised.iter().for_each(|(disk, coming, leaving)| Arc::make_mut(&mut view.tiers).reckon(*disk, *coming, *leaving));
-        let Planned { plans: new, wake_at: next, waits_for_room } = plan::plan(&view, now);
-        next.iter().for_each(|at| sooner(*at));
-        match new.is_empty() {
-            true => _ = seen.streams.insert(state.def.id, (state.clone(), version, next)),
-            false => _ = seen.streams.remove(&state.def.id),
-        }
-        match waits_for_room {
-            true => _ = seen.waiting.insert(state.def.id),
-            false => _ = seen.waiting.remove(&state.def.id),
-        }
+        let planned = plan::plan(&view, now);
+        core.quiet.looked(&state, ground, &planned);
+        planned.wake_at.iter().for_each(|at| sooner(*at));
+        let new = planned.plans;
         promised.extend(new.iter().flat_map(|p| promises(p, &state)));
         plans.extend(new.into_iter().map(|p| (p, state.clone())));
     }
@@ -144,23 +125,23 @@ async fn round(core: &Arc<Core>, seen: &mut Seen) -> Result<Option<Timestamp>> {
 }
 
 /// Lets go of history that is due.
-async fn forget(core: &Arc<Core>, seen: &mut Seen, now: Timestamp, sooner: &mut impl FnMut(Timestamp)) -> Result<()> {
+async fn forget(core: &Arc<Core>, pace: &mut Pace, now: Timestamp, sooner: &mut impl FnMut(Timestamp)) -> Result<()> {
     let states: Vec<Arc<StreamState>> = core.live.read().manifest.streams().cloned().collect();
-    seen.pace.retain(|id| states.iter().any(|s| s.def.id == id));
+    pace.retain(|id| states.iter().any(|s| s.def.id == id));
     for state in states {
-        match seen.pace.due_at(&state, now) {
+        match pace.due_at(&state, now) {
             Some(at) if at > now => sooner(at),
             None => {}
             Some(_) => match history::run_due(core, state.def.id).await {
                 Ok((_, next)) => {
                     next.iter().for_each(|at| sooner(*at));
                     let after = core.live.read().manifest.stream(state.def.id).cloned();
-                    seen.pace.looked(after.unwrap_or(state), now, next);
+                    pace.looked(after.unwrap_or(state), now, next);
                 }
                 Err(e) if e.kind() == ErrorKind::Fenced => return Err(e),
                 Err(e) => {
                     core.note(&e);
-                    seen.pace.looked(state, now, None);
+                    pace.looked(state, now, None);
                 }
             },
         }

@@ -86,8 +86,13 @@ impl Engine {
                     any = true;
                     continue;
                 }
+                let ground = core.ground();
+                if relief.is_none() && core.quiet.until(&state, &ground, now).is_some() {
+                    continue;
+                }
                 let view = plan::StreamView { relief: relief.clone(), ..views::stream_view(core, &state)? };
                 let planned = plan::plan(&view, now);
+                core.quiet.looked(&state, ground, &planned);
                 waits_for_room |= planned.waits_for_room;
                 for plan in planned.plans {
                     any = true;

@@ -4,6 +4,7 @@
 
 use crate::{Error, Result, codec::Codec};
 use bytes::Bytes;
+use parking_lot::Mutex;
 use std::io::Write;
 
 /// Bytes that brotli hands on at a time.
@@ -61,6 +62,28 @@ impl Compressor {
                 brotli.into_inner().into()
             }
         })
+    }
+}
+
+/// Compressors that nobody uses at the moment. Their tables are many times as large as what they compress: made anew for every column they
+/// would be most of a rewrite's memory.
+#[derive(Default)]
+pub struct Compressors(Mutex<Vec<(Codec, Compressor)>>);
+
+impl Compressors {
+    /// Does `work` with a compressor of `codec`, which is kept for the next.
+    ///
+    /// # Errors
+    /// What `work` says; `Internal` where the codec's library refuses the level.
+    pub fn lend<T>(&self, codec: Codec, work: impl FnOnce(&mut Compressor) -> Result<T>) -> Result<T> {
+        let free = {
+            let mut free = self.0.lock();
+            free.iter().position(|(c, _)| *c == codec).map(|at| free.swap_remove(at).1)
+        };
+        let mut compressor = free.map_or_else(|| Compressor::of(codec), Ok)?;
+        let done = work(&mut compressor);
+        self.0.lock().push((codec, compressor));
+        done
     }
 }
 

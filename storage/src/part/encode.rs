@@ -9,6 +9,7 @@ use crate::{
     codec::{Codec, ColumnCodec},
     ids::ColumnId,
     part::{
+        compress::Compressors,
         dictionary::{self, write::Codebook},
         encoding::{self, Choice},
         stats::{Bound, ColumnStats},
@@ -159,6 +160,7 @@ pub struct PartEncoder<W: Write + Send> {
     foreign: Vec<ColumnSet>,
     uncompressed_bytes: u64,
     sn_bytes: u64,
+    compressors: Compressors,
 }
 
 impl<W: Write + Send> PartEncoder<W> {
@@ -181,6 +183,7 @@ impl<W: Write + Send> PartEncoder<W> {
             foreign: Vec::new(),
             uncompressed_bytes: 0,
             sn_bytes: 0,
+            compressors: Compressors::default(),
         }
     }
 
@@ -230,7 +233,7 @@ impl<W: Write + Send> PartEncoder<W> {
             true => without_bounds(&self.options, &choices, self.row_groups.len(), writers)?,
             false => writers,
         };
-        let chunks = encode_columns(&self.options, &choices, &columns, (writers, &mut self.books), &batches)?;
+        let chunks = encode_columns((&self.options, &self.compressors), &choices, &columns, (writers, &mut self.books), &batches)?;
         drop(batches);
         let mut codecs = std::iter::once(self.options.codec).chain(self.options.column_codecs.values().map(|c| c.codec));
         if codecs.any(|c| matches!(c, Codec::Lz4hc(_))) && chunks.iter().any(|c| matches!(c, ColumnChunk::Library(_))) {
@@ -443,7 +446,7 @@ fn side_by_side<J: Send, A: Send>(threads: usize, jobs: Vec<J>, work: impl Fn(J)
 
 /// All columns of one row group, on as many threads as the options say.
 fn encode_columns(
-    options: &WriteOptions,
+    (options, compressors): (&WriteOptions, &Compressors),
     choices: &[Choice],
     leaf_columns: &[ColumnDescPtr],
     (writers, books): (Vec<ArrowColumnWriter>, &mut [Codebook]),
@@ -462,13 +465,15 @@ fn encode_columns(
         let field = options.schema.field(i);
         if let (Some(Choice::Dictionary | Choice::Unbounded), Some(column)) = (choices.get(i), leaf_columns.get(leaf)) {
             let arrays: Vec<ArrayRef> = batches.iter().map(|b| b.column(i).clone()).collect();
-            if let Some(chunk) = dictionary::write::encode(&coded_options(options, field, column), &arrays, book)? {
+            let options = coded_options(options, field, column);
+            if let Some(chunk) = compressors.lend(options.codec, |c| dictionary::write::encode(&options, &arrays, book, c))? {
                 return Ok((i, vec![ColumnChunk::Coded(chunk)]));
             }
         }
         if let (Some(Choice::Plain(Encoding::DELTA_BINARY_PACKED)), Some(column)) = (choices.get(i), leaf_columns.get(leaf)) {
             let arrays: Vec<ArrayRef> = batches.iter().map(|b| b.column(i).clone()).collect();
-            if let Some(chunk) = dictionary::delta::encode(&coded_options(options, field, column), &arrays)? {
+            let options = coded_options(options, field, column);
+            if let Some(chunk) = compressors.lend(options.codec, |c| dictionary::delta::encode(&options, &arrays, c))? {
                 return Ok((i, vec![ColumnChunk::Coded(chunk)]));
             }
         }

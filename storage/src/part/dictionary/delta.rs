@@ -31,7 +31,7 @@ use parquet::{
 const QUARTERS: usize = 4;
 
 /// The chunk of `arrays`, one after another. `None` where it is not for this module.
-pub fn encode(options: &Options, arrays: &[ArrayRef]) -> Result<Option<Chunk>> {
+pub fn encode(options: &Options, arrays: &[ArrayRef], compressor: &mut Compressor) -> Result<Option<Chunk>> {
     let column = &options.column;
     let whole = |k: &Kind| matches!(k.physical(), Physical::INT32 | Physical::INT64) && k.physical() == column.physical_type();
     let Some(kind) = arrays.first().and_then(|a| Kind::of(a.data_type())).filter(whole) else { return Ok(None) };
@@ -46,7 +46,6 @@ pub fn encode(options: &Options, arrays: &[ArrayRef]) -> Result<Option<Chunk>> {
     let present = nulls.then(|| presence(arrays));
     let rows: usize = arrays.iter().map(|a| a.len()).sum();
 
-    let mut compressor = Compressor::of(options.codec)?;
     let mut sink = TrackedWrite::new(Vec::new());
     let mut pages = SerializedPageWriter::new(&mut sink);
     let mut index = PageIndex::new(kind);

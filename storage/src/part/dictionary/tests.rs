@@ -3,7 +3,7 @@ use super::{
     intern::{Numbers, Texts},
     write,
 };
-use crate::codec::Codec;
+use crate::{codec::Codec, part::compress::Compressor};
 use arrow::{
     array::*,
     compute::{cast, concat},
@@ -199,9 +199,10 @@ fn file(t: &DataType, nullable: bool, ours: Option<&[ArrayRef]>, whole: &ArrayRe
                 page_rows: PAGE_ROWS,
                 dictionary_bytes: 1 << 20,
             };
+            let mut compressor = Compressor::of(options.codec).unwrap();
             let chunk = match delta {
-                true => delta::encode(&options, arrays),
-                false => write::encode(&options, arrays, &mut write::Codebook::default()),
+                true => delta::encode(&options, arrays, &mut compressor),
+                false => write::encode(&options, arrays, &mut write::Codebook::default(), &mut compressor),
             };
             let chunk = chunk.unwrap().expect("a column that is handled here");
             let mut group = file.next_row_group().unwrap();
@@ -241,20 +242,17 @@ fn what_is_not_handled_here_is_left_to_the_library() {
         dictionary_bytes,
     };
     let texts = |f: fn(i32) -> String| Arc::new(StringViewArray::from_iter_values((0..100).map(f))) as ArrayRef;
+    let encode = |options: write::Options, arrays: &[ArrayRef]| {
+        let mut compressor = Compressor::of(options.codec).unwrap();
+        write::encode(&options, arrays, &mut write::Codebook::default(), &mut compressor).unwrap()
+    };
     let short = texts(|i| i.to_string());
-    assert!(
-        write::encode(&options(Codec::Zstd(3), 1 << 20), std::slice::from_ref(&short), &mut write::Codebook::default())
-            .unwrap()
-            .is_some_and(|c| c.close.bloom_filter.is_some())
-    );
+    let filtered = encode(options(Codec::Zstd(3), 1 << 20), std::slice::from_ref(&short));
+    assert!(filtered.is_some_and(|c| c.close.bloom_filter.is_some()));
     // A dictionary that grew too large, texts too long for exact bounds, a type that is not flat.
-    assert!(write::encode(&options(Codec::Lz4, 100), std::slice::from_ref(&short), &mut write::Codebook::default()).unwrap().is_none());
-    assert!(
-        write::encode(&options(Codec::Lz4, 1 << 20), &[texts(|i| "x".repeat(i as usize))], &mut write::Codebook::default())
-            .unwrap()
-            .is_none()
-    );
+    assert!(encode(options(Codec::Lz4, 100), std::slice::from_ref(&short)).is_none());
+    assert!(encode(options(Codec::Lz4, 1 << 20), &[texts(|i| "x".repeat(i as usize))]).is_none());
     let list: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>([Some([Some(1)])]));
-    assert!(write::encode(&options(Codec::Lz4, 1 << 20), &[list], &mut write::Codebook::default()).unwrap().is_none());
+    assert!(encode(options(Codec::Lz4, 1 << 20), &[list]).is_none());
     assert_eq!(Kind::of(&DataType::Boolean), None);
 }

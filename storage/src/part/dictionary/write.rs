@@ -45,8 +45,8 @@ pub struct Chunk {
 }
 
 /// The chunk of `arrays`, one after another; they may be plain, views or dictionaries. `None` where it is not for this module. `book` is
-/// the column's from chunk to chunk.
-pub fn encode(options: &Options, arrays: &[ArrayRef], book: &mut Codebook) -> Result<Option<Chunk>> {
+/// the column's from chunk to chunk, `compressor` one of the options' codec.
+pub fn encode(options: &Options, arrays: &[ArrayRef], book: &mut Codebook, compressor: &mut Compressor) -> Result<Option<Chunk>> {
     let column = &options.column;
     let kind = arrays.first().and_then(|a| Kind::of(a.data_type()));
     let Some(kind) = kind.filter(|k| k.physical() == column.physical_type()) else { return Ok(None) };
@@ -54,7 +54,6 @@ pub fn encode(options: &Options, arrays: &[ArrayRef], book: &mut Codebook) -> Re
     if column.max_rep_level() != 0 || levels > 1 || (nulls && levels == 0) || arrays.iter().any(|a| Kind::of(a.data_type()) != Some(kind)) {
         return Ok(None);
     }
-    let mut compressor = Compressor::of(options.codec)?;
     let Some(coded) = Coded::of(arrays, kind, nulls, options.dictionary_bytes, book)? else { return Ok(None) };
     let Some(dictionary) = coded.dictionary.plain(kind) else { return Ok(None) };
     let entries = coded.dictionary.len();

@@ -14,7 +14,7 @@ use crate::{
 };
 use bytes::Bytes;
 use ebb_storage::{
-    Error, ErrorKind, Result, Timestamp,
+    Error, ErrorKind, Result, Timestamp, decision,
     ids::{BranchId, Lsn, SchemaVersion, Sn, StreamId},
     log::{Durable, LogWriter, Record, RecordHeader, StartLog},
     manifest::{StreamState, edit::RecordInfo},
@@ -152,6 +152,7 @@ impl Appender {
                 logged.push(Record { header, body: r.body });
                 pending.push(Pending { stream: r.stream, info, content: r.content });
             }
+            decision::decide()?;
             let ticket = self.log.append(&logged, pending)?;
             order.heads.extend(heads);
             order.last_time = time;

@@ -12,6 +12,7 @@
 pub mod clock;
 pub mod codec;
 pub mod column_type;
+pub mod decision;
 pub mod disk;
 pub mod error;
 pub mod ids;

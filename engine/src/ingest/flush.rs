@@ -18,6 +18,7 @@ use arrow::array::{ArrayRef, RecordBatch};
 use ebb_storage::{
     Error, ErrorKind, Result, Timestamp,
     clock::Stopwatch,
+    decision,
     ids::{BranchId, ColumnId, PartId, StreamId},
     lineage::SnRange,
     manifest::{Edit, Expect, edit::PartEvent},
@@ -125,6 +126,7 @@ async fn flush_now(core: &Core, stream: StreamId, forget: &[SnRange]) -> Result<
         });
     };
     let committed = core.committer.commit_with(expect, edits, publish).await;
+    decision::reopen();
     if let Err(e) = &committed
         && write::surely_failed(e)
     {

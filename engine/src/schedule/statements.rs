@@ -14,7 +14,7 @@ use crate::{
     schedule::{driver, views},
 };
 use ebb_storage::{
-    Clock, Error, ErrorKind, Result, Timestamp,
+    Clock, Error, ErrorKind, Result, Timestamp, decision,
     ids::{PartId, StreamId},
     interval::Interval,
     manifest::StreamState,
@@ -76,6 +76,7 @@ impl Engine {
         core.disks.look_for_the_lost().await;
         let mut unflushed = self.flush_all(stream).await;
         for _ in 0..limits::SETTLE_ROUNDS {
+            decision::reopen();
             core.jobs.wait(stream).await;
             let now = core.now();
             let states: Vec<Arc<StreamState>> = core.live.read().manifest.streams().cloned().collect();
@@ -325,7 +326,9 @@ pub(crate) enum Done {
 /// Only where the engine is at its end.
 pub(crate) async fn carry_out(core: &Arc<Core>, plan: Plan, state: &StreamState) -> Result<Done> {
     let Some(guard) = core.jobs.begin(core.epoch(), &plan, state) else { return Ok(Done::PlanAnew) };
-    match job::run(core, plan, guard).await {
+    let done = job::run(core, plan, guard).await;
+    decision::reopen();
+    match done {
         Ok(()) => Ok(Done::Yes),
         Err(e) if e.kind() == ErrorKind::Conflict || e.kind() == ErrorKind::NotFound => Ok(Done::PlanAnew),
         Err(e) if e.kind() == ErrorKind::Fenced => Err(e),

@@ -19,6 +19,7 @@ use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::ScalarValue;
 use ebb_engine::Which;
 use ebb_storage::{
+    decision,
     ids::StreamId,
     manifest::Manifest,
     stream_def::{ColumnDef, StreamDef, TP_SN, TP_TIME},
@@ -56,6 +57,7 @@ pub(super) async fn create(session: &mut Session, create: &CreateStream) -> Resu
     let id = engine.create_stream(def, create.if_not_exists).await.map_err(taken)?;
     let Some((schema, mut stream)) = rows else { return Ok(command("CREATE STREAM")) };
     // Whoever gives up while it is filled leaves nothing behind.
+    decision::reopen();
     let mut unfilled = Unfilled { engine: Some(engine.clone()), id };
     let filled: Result<u64> = async {
         let manifest = engine.manifest();

@@ -4,7 +4,7 @@ use super::{Block, Listed};
 use crate::{Error, Outcome, Result, sqlstate};
 use arrow::datatypes::SchemaRef;
 use datafusion::{error::DataFusionError, execution::SendableRecordBatchStream, physical_plan::stream::RecordBatchStreamAdapter};
-use ebb_storage::clock::pause;
+use ebb_storage::{clock::pause, decision};
 use futures::StreamExt;
 use std::{
     sync::{
@@ -49,11 +49,7 @@ impl Limit {
     }
 
     pub async fn run<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
-        tokio::select! {
-            biased;
-            () = self.cancel.cancelled() => Err(self.error()),
-            done = work => done,
-        }
+        decision::unless(self.cancel.cancelled(), work).await.unwrap_or_else(|| Err(self.error()))
     }
 
     /// The rows of `outcome` end with an error where the limit is reached, and fail their block.

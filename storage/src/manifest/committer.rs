@@ -5,7 +5,7 @@
 //! nonce; a create below the boundary was no commit.
 
 use crate::{
-    Clock, Error, ErrorKind, Result, Timestamp,
+    Clock, Error, ErrorKind, Result, Timestamp, decision,
     ids::{CommitNo, Epoch, unique},
     manifest::{
         commit_log::CommitLog,
@@ -130,6 +130,7 @@ impl Committer {
         let commit = Commit { no, epoch: self.epoch, nonce: unique(), time, edits };
         let next = Arc::new(current.apply(&commit)?);
         debug_assert_eq!(super::invariants::quick(&next, &commit), Vec::<String>::new(), "after commit {no}");
+        decision::decide()?;
         let landing = Landing { log: self.log.clone(), epoch: self.epoch, on_full: self.on_full.clone() };
         let current = self.current.clone();
         let landed = tokio::spawn(async move {

@@ -478,10 +478,10 @@ fn encode_columns(
             }
         }
         for batch in batches {
-            // What is neither text nor binary is known to the library by its values only.
-            let array = match (batch.column(i).as_any_dictionary_opt(), field.data_type()) {
-                (Some(_), DataType::Utf8View | DataType::BinaryView) | (None, _) => batch.column(i).clone(),
-                (Some(_), _) => dictionary::read::values_by_row(batch.column(i))?,
+            // The library's dictionaries are not ours: it takes values.
+            let array = match batch.column(i).as_any_dictionary_opt() {
+                Some(_) => dictionary::read::values_by_row(batch.column(i))?,
+                None => batch.column(i).clone(),
             };
             let field = Field::new(field.name(), array.data_type().clone(), field.is_nullable());
             for (writer, leaf) in writers.iter_mut().zip(compute_leaves(&field, &array)?) {

@@ -364,3 +364,34 @@ fn bounds_are_written_and_read_whatever_the_number() {
         assert!(matches!(back, Bound::Float(y) if y.to_bits() == x.to_bits()), "{text}");
     }
 }
+
+/// What a rewrite does: rows read as dictionaries, in part, written again.
+async fn rewritten(def: &StreamDef, rows: &RecordBatch, codec: Codec) -> RecordBatch {
+    let (store, key, _) = write(def, codec, vec![rows.clone()], 400).await;
+    let reader = PartReader::open(&store, &key).await.unwrap();
+    let coded: Vec<RecordBatch> = crate::part::CodedRows::new(&reader, 0..reader.row_groups(), 150).map(Result::unwrap).collect();
+    let (store, key, _) = write(def, codec, coded, 300).await;
+    all(&PartReader::open(&store, &key).await.unwrap(), &ReadOptions::default())
+}
+
+#[tokio::test]
+async fn texts_too_long_for_exact_bounds_survive_rewrites() {
+    let columns =
+        vec![column(1, "t", ColumnType::String, false), column(2, "n", ColumnType::String, true), column(3, "b", ColumnType::Bytes, true)];
+    for length in [50, 63, 64, 65, 100, 5000] {
+        let def = def(columns.clone(), &["t"]);
+        let text = |i: i64| format!("{i:05}{}", "v".repeat(length - 5));
+        let some = |i: i64| (i % 7 != 3).then_some(i);
+        let rows = batch(
+            &def,
+            vec![
+                Arc::new(StringViewArray::from_iter_values((0..1000).map(|i| text(i / 4)))),
+                Arc::new((0..1000).map(|i| some(i).map(|i| text(i % 90))).collect::<StringViewArray>()),
+                Arc::new((0..1000).map(|i| some(i).map(|i| text(i % 9).into_bytes())).collect::<BinaryViewArray>()),
+            ],
+        );
+        for codec in [Codec::Lz4, Codec::Zstd(3), Codec::Lz4hc(9)] {
+            assert_eq!(rewritten(&def, &rows, codec).await.columns(), rows.columns(), "{length} bytes, {codec}");
+        }
+    }
+}

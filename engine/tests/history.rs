@@ -616,3 +616,26 @@ async fn rules_age_main_and_what_main_takes_over() {
     assert_eq!((w.named("main").await, w.part_rows()), (0, 0));
     w.sound();
 }
+
+/// Rows of a lone part keep the branch that wrote them, whatever is taken out of it.
+#[tokio::test]
+async fn what_came_from_a_branch_stays_when_its_part_is_pruned() {
+    let mut w = World::new(&[]).await;
+    w.write(1, 20).await;
+    w.make(branch("c")).await;
+    w.write_to(Some("c"), 1, 20).await;
+    w.e.fast_forward(w.s, "main", "c").await.unwrap();
+    assert!(w.delete(None, 0).await.is_some());
+    w.e.optimize(w.s, None, true).await.unwrap();
+    assert_eq!(w.part_rows(), 40, "so few rows that are not seen lie with the others");
+    w.e.drop_ref(w.s, RefKind::Branch, "c", false).await.unwrap();
+    w.e.advance_clock(Interval::seconds(1)).unwrap();
+    let done = w.e.expire_snapshots(w.s, Overrides { older_than: Some(FUTURE), ..Overrides::default() }).await.unwrap();
+    assert_eq!((done.rows_reclaimable, w.snapshots()), (1, 1));
+    w.e.optimize(w.s, None, true).await.unwrap();
+    let left: Vec<i64> = (1..40).collect();
+    assert_eq!((w.values_at(AsOf::Name("main".into())).await, w.part_rows()), (left.clone(), 39));
+    w.reopen().await;
+    assert_eq!(w.values_at(AsOf::Name("main".into())).await, left);
+    w.sound();
+}

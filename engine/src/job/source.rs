@@ -242,23 +242,32 @@ pub fn ruled(rows: &RecordBatch, spared: Option<&BooleanArray>) -> Result<Record
     })
 }
 
+/// Of each record that has rows which stay, its branch and how many.
+pub type Records = BTreeMap<Sn, (BranchId, u64)>;
+
 /// What the sources of a merge find out, together.
 pub struct Found {
     pub counts: Counts,
     /// Of the rows that stay, in the order of the policy.
     pub facts: Vec<Gathering>,
-    /// Where asked for: of each record that has rows which stay, its branch and how many.
-    pub records: Option<BTreeMap<Sn, (BranchId, u64)>>,
+    /// Where asked for.
+    pub records: Option<Records>,
 }
 
 impl Found {
     pub fn count(&mut self, sns: &ArrayRef, branch: impl Fn(Sn) -> BranchId) {
-        let (Some(records), Some(sns)) = (&mut self.records, sns.as_primitive_opt::<Int64Type>()) else { return };
-        // Neighbours are often of one record.
-        for stretch in sns.values().chunk_by(|a, b| a == b) {
-            let sn = Sn(stretch[0] as u64);
-            records.entry(sn).or_insert_with(|| (branch(sn), 0)).1 += stretch.len() as u64;
+        if let (Some(records), Some(sns)) = (&mut self.records, sns.as_primitive_opt::<Int64Type>()) {
+            count(records, sns, branch);
         }
+    }
+}
+
+/// Counts rows by their record.
+pub fn count(records: &mut Records, sns: &Int64Array, branch: impl Fn(Sn) -> BranchId) {
+    // Neighbours are often of one record.
+    for stretch in sns.values().chunk_by(|a, b| a == b) {
+        let sn = Sn(stretch[0] as u64);
+        records.entry(sn).or_insert_with(|| (branch(sn), 0)).1 += stretch.len() as u64;
     }
 }
 

@@ -226,7 +226,7 @@ fn fill(
     encoder: &mut Encoder,
 ) -> Result<Rewritten> {
     match opened.as_slice() {
-        [one] if !merges => rows::prune(one, removal, recodes, running, encoder),
+        [one] if !merges => rows::prune(one, removal, (recodes, rounding.1), running, encoder),
         _ => rows::merge(opened, folded, removal, rounding, running, encoder),
     }
 }

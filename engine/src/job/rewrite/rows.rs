@@ -8,7 +8,7 @@ use crate::{
     job::{
         fold::Folded,
         registry::Running,
-        source::{self, Counts, Found, Removal, Source, ruled, stretches},
+        source::{self, Counts, Found, Records, Removal, Source, count, ruled, stretches},
     },
     stream::Compiled,
     upgrade::field_id,
@@ -21,12 +21,12 @@ use arrow::{
 };
 use ebb_storage::{
     Error, Result,
-    ids::{BranchId, ColumnId, Sn},
+    ids::ColumnId,
     part::{CodedRows, Merge, RowMap, Run, meta::RuleFacts, reader::ReadOptions},
     refs::Rounding,
 };
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     sync::{Arc, Mutex, atomic::Ordering, mpsc},
 };
 
@@ -37,7 +37,7 @@ pub(super) struct Rewritten {
     pub filled: Vec<ColumnId>,
     pub map: RowMap,
     /// Where they were asked for.
-    pub records: Option<BTreeMap<Sn, (BranchId, u64)>>,
+    pub records: Option<Records>,
     /// Records of main may stand for others.
     pub rounded: bool,
     /// `_tp_sn` is as the lone source's file had it.
@@ -53,13 +53,20 @@ pub(super) fn same_columns(source: &Source, compiled: &Compiled) -> bool {
     file.len() == today.len() && file.iter().zip(today).all(same)
 }
 
-/// A lone part, row group by row group; in another codec where it `recodes`.
-pub(super) fn prune(source: &Source, removal: &Removal, recodes: bool, running: &Running, encoder: &mut Encoder) -> Result<Rewritten> {
+/// A lone part, row group by row group; in another codec where it `recodes`. Records are counted where asked for.
+pub(super) fn prune(
+    source: &Source,
+    removal: &Removal,
+    (recodes, records): (bool, bool),
+    running: &Running,
+    encoder: &mut Encoder,
+) -> Result<Rewritten> {
     let compiled = &removal.compiled;
     encoder.takes_over(&source.meta.sets);
     let mut counts = Counts::default();
     let mut facts: Vec<Gathering> = compiled.rules.iter().map(|r| Gathering::new(r, removal.cutoff)).collect();
-    let asked = asked_columns(compiled, source.fate.asks_sns());
+    let asked = asked_columns(compiled, records || source.fate.asks_sns());
+    let mut records = records.then(Records::new);
     let mut map = RowMap::default();
     let mut written = 0u32;
     let read = |group: usize| {
@@ -87,6 +94,13 @@ pub(super) fn prune(source: &Source, removal: &Removal, recodes: bool, running: 
                 }
                 None => batch.clone(),
             };
+            if let (Some(records), Some(sns)) = (&mut records, &sns) {
+                let branch = |sn| source.fate.branch_of(sn);
+                match &kept {
+                    Some(mask) => count(records, filter(sns, mask)?.as_primitive(), branch),
+                    None => count(records, sns, branch),
+                }
+            }
             for (start, len) in kept.as_ref().map_or_else(|| vec![(from as u32, batch.num_rows() as u32)], |k| stretches(k, from as u32)) {
                 map.push(Run { source: 0, from: start, to: written, len });
                 written += len;
@@ -119,7 +133,7 @@ pub(super) fn prune(source: &Source, removal: &Removal, recodes: bool, running: 
         at += n;
     }
     let facts = facts.into_iter().map(Gathering::finish).collect();
-    Ok(Rewritten { counts, facts, filled: source.meta.filled.clone(), map, records: None, rounded: false, sns_untouched: true })
+    Ok(Rewritten { counts, facts, filled: source.meta.filled.clone(), map, records, rounded: false, sns_untouched: true })
 }
 
 /// The columns that rules read, and `_tp_time`, so that there is always one; `_tp_sn`, which is the last, where it is asked for.
@@ -140,7 +154,7 @@ pub(super) fn merge(
 ) -> Result<Rewritten> {
     let compiled = &removal.compiled;
     let facts = compiled.rules.iter().map(|r| Gathering::new(r, removal.cutoff)).collect();
-    let records = records.then(BTreeMap::new);
+    let records = records.then(Records::new);
     let found = Arc::new(Mutex::new(Found { counts: Counts::default(), facts, records }));
     let filled_before: Vec<ColumnId> = sources.iter().flat_map(|s| s.meta.filled.clone()).collect();
     let origins = sources.iter().flat_map(|s| s.meta.origins.iter().cloned()).collect();

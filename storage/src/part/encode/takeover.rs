@@ -6,6 +6,7 @@ use crate::{
     codec::{Codec, ColumnCodec},
     ids::{ColumnId, Sn},
     part::{
+        compress::Compressor,
         dictionary::{self, write::Codebook},
         encode::ROW_GROUP_ROWS,
         reader::PartReader,
@@ -89,7 +90,9 @@ impl<W: Write + Send> PartEncoder<W> {
             let column = column.ok_or_else(|| Error::corrupt("a row group without columns"))?;
             let rows = from.rows_of(i);
             let values: ArrayRef = Arc::new(Int64Array::from_value(sn, rows));
-            let chunk = dictionary::write::encode(&coded_options(&self.options, &field, &column), &[values], &mut Codebook::default())?;
+            let options = coded_options(&self.options, &field, &column);
+            let write = |c: &mut Compressor| dictionary::write::encode(&options, &[values], &mut Codebook::default(), c);
+            let chunk = self.compressors.lend(options.codec, write)?;
             let chunk = chunk.ok_or_else(|| Error::internal("one value for all rows is no dictionary"))?;
             let (file, _) = self.file.as_mut().expect("begun above");
             let mut group = file.next_row_group()?;

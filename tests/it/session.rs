@@ -285,3 +285,65 @@ async fn running_statements_of_all_sessions_are_listed() {
     copying.finish().await.unwrap();
     assert_eq!(listed().await, [""; 0]);
 }
+
+/// A statement that says it was cancelled has changed nothing, one that says it is done has, whenever the request comes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_cancelled_has_changed_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), &clock()).await;
+    db.execute("CREATE STREAM s (i int64) PARTITION BY i % 3").await.unwrap();
+    let mut session = db.session();
+    let mut cancelled = 0;
+    for i in 0..40 {
+        let made = format!("CREATE STREAM c{i} (i int64)");
+        let filled = format!("CREATE STREAM f{i} AS SELECT x AS i FROM generate_series(1, 100) AS t(x)");
+        let written = format!("INSERT INTO s SELECT {i} FROM generate_series(1, 2000)");
+        let deleted = format!("DELETE FROM s WHERE i = {i}");
+        let count = format!("SELECT count(*) FROM s WHERE i = {i}");
+        let is_there = |name: &str| format!("SELECT count(*) FROM system.streams WHERE name = '{name}{i}'");
+        let steps = [
+            (made, is_there("c"), ["0", "1"]),
+            (filled, is_there("f"), ["0", "1"]),
+            (written, count.clone(), ["0", "2000"]),
+            ("SYSTEM FLUSH".to_owned(), count.clone(), ["", ""]),
+            (deleted, count, ["2000", "0"]),
+        ];
+        for (sql, question, [before, after]) in steps {
+            let answer = async || db.sql(&question).await.unwrap().collect().await.unwrap().iter().flat_map(lines).collect::<Vec<_>>();
+            let there = answer().await;
+            let statement = session.parse(&sql).unwrap().remove(0);
+            let prepared = session.prepare(statement, &[]).await.unwrap();
+            let cancel = CancellationToken::new();
+            let later = async {
+                for _ in 0..i * i {
+                    tokio::task::yield_now().await;
+                }
+                cancel.cancel();
+            };
+            let (done, ()) = tokio::join!(session.execute(&prepared, Vec::new(), cancel.clone()), later);
+            let now = answer().await;
+            match done {
+                Ok(_) if before == after => {}
+                Ok(Outcome::Command { tag }) if tag.starts_with("DELETE 0") => assert_eq!(now, there),
+                Ok(_) => assert_eq!(now, [after], "done: {sql}"),
+                Err(e) => {
+                    assert_eq!(e.sqlstate(), "57014", "{sql}: {e}");
+                    cancelled += 1;
+                    if before != after {
+                        // A stream that was being filled goes on its own.
+                        let mut now = now;
+                        for _ in 0..100 {
+                            if now == there {
+                                break;
+                            }
+                            tokio::task::yield_now().await;
+                            now = answer().await;
+                        }
+                        assert_eq!(now, there, "cancelled: {sql}");
+                    }
+                }
+            }
+        }
+    }
+    assert!(cancelled >= 4, "those that are cancelled before they begin");
+}

@@ -256,11 +256,18 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// A database's name. The one that is always there needs no quotes.
+    pub(super) fn database_name(&mut self) -> Parsed<Name> {
+        match self.is_word(0, "DEFAULT") {
+            true => self.place_name("a database"),
+            false => self.name("a database"),
+        }
+    }
+
     /// `[database.]stream[.branch_b]`
     pub(super) fn stream_name(&mut self) -> Parsed<StreamName> {
-        // The database that is always there needs no quotes.
-        let first = match self.is_word(0, "DEFAULT") && self.nth(1) == Some(&Token::Period) {
-            true => self.place_name("a stream")?,
+        let first = match self.nth(1) == Some(&Token::Period) {
+            true => self.database_name()?,
             false => self.name("a stream")?,
         };
         let mut parts = vec![first];

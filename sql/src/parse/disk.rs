@@ -60,7 +60,7 @@ impl Cursor<'_> {
     /// After CREATE DATABASE.
     pub(super) fn create_database(&mut self) -> Parsed<Verb> {
         let if_not_exists = self.eat_if_not_exists();
-        let name = self.name("a database")?;
+        let name = self.database_name()?;
         if self.sees_one_of(&["ENGINE", "WITH", "OWNER", "ENCODING", "TEMPLATE", "COMMENT", "AUTHORIZATION"]) {
             return self.refuse("CREATE DATABASE takes no options", "leave them out");
         }
@@ -86,7 +86,7 @@ impl Cursor<'_> {
 
     pub(super) fn drop_database(&mut self) -> Parsed<Verb> {
         let if_exists = self.eat_if_exists();
-        let name = self.name("a database")?;
+        let name = self.database_name()?;
         let cascade = self.eat("CASCADE");
         if !cascade {
             self.eat("RESTRICT");
@@ -96,7 +96,7 @@ impl Cursor<'_> {
 
     /// After ALTER DATABASE.
     pub(super) fn alter_database(&mut self) -> Parsed<Verb> {
-        let name = self.name("a database")?;
+        let name = self.database_name()?;
         let retention = if self.eat("REMOVE RETENTION") {
             Vec::new()
         } else if self.eat("MODIFY RETENTION") {

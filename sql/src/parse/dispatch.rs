@@ -142,7 +142,7 @@ impl Cursor<'_> {
             "SYSTEM" => self.system(),
             "USE" => {
                 self.eat("DATABASE");
-                self.name("a database").map(Verb::UseDatabase)
+                self.database_name().map(Verb::UseDatabase)
             }
             "CALL" => self.call(),
             "RELEASE" => self.release(),

@@ -15,7 +15,7 @@ impl Cursor<'_> {
         }
         self.eat("FULL");
         let show = if self.eat("STREAMS") || self.eat("TABLES") {
-            let database = if self.eat("FROM") || self.eat("IN") { Some(self.name("a database")?) } else { None };
+            let database = if self.eat("FROM") || self.eat("IN") { Some(self.database_name()?) } else { None };
             Show::Streams { database, like: self.like()? }
         } else if self.eat("DATABASES") || self.eat("SCHEMAS") {
             Show::Databases { like: self.like()? }

@@ -53,7 +53,7 @@ pub(super) fn plan(
             }
             None => Arc::new(Column::new_with_schema(field.name(), &stored)?),
         };
-        columns.push((expr, field.name().clone()));
+        columns.push((shape::declared(expr, field, &rows.schema())?, field.name().clone()));
     }
     Ok(Arc::new(ProjectionExec::try_new(columns, rows)?))
 }

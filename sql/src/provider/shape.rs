@@ -6,14 +6,14 @@ use super::{
     table::StreamTable,
 };
 use crate::bind::expression;
-use arrow::datatypes::Schema;
+use arrow::datatypes::{Field, Schema};
 use datafusion::{
     catalog::Session,
     common::{DFSchema, DataFusionError, ScalarValue},
     error::Result,
     physical_expr::{
         PhysicalExpr,
-        expressions::{Column, cast, lit},
+        expressions::{CastExpr, Column, cast, lit},
     },
     physical_plan::{ExecutionPlan, projection::ProjectionExec},
 };
@@ -86,9 +86,20 @@ pub(super) fn scan(
                 None => return Err(DataFusionError::Internal(format!("parts lack {}", field.name()))),
             },
         };
-        columns.push((expr, field.name().clone()));
+        columns.push((declared(expr, field, &rows.schema())?, field.name().clone()));
     }
     Ok(Arc::new(ProjectionExec::try_new(columns, rows)?))
+}
+
+/// `expr` over rows of `schema`, as the column that a table says it has: the plan above compares nullability and marks of types as well as
+/// types.
+pub(super) fn declared(expr: Arc<dyn PhysicalExpr>, field: &Field, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
+    let has = expr.return_field(schema)?;
+    let alike = has.data_type() == field.data_type() && has.is_nullable() == field.is_nullable() && has.metadata() == field.metadata();
+    Ok(match alike {
+        true => expr,
+        false => Arc::new(CastExpr::new_with_target_field(expr, Arc::new(field.clone()), None)),
+    })
 }
 
 /// What rows that lack `column` read in it.

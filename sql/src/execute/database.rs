@@ -25,7 +25,9 @@ pub(super) async fn create(session: &mut Session, create: &CreateDatabase) -> Re
 pub(super) async fn drop(session: &mut Session, drop: &DropDatabase) -> Result<Outcome> {
     let name = drop.name.as_str();
     let manifest = session.shared.engine.manifest();
+    // Of one that cannot be dropped the engine says so.
     if !drop.cascade
+        && !["default", "system"].contains(&name)
         && let Some(stream) = manifest.streams().find(|s| s.def.database == name)
     {
         let message =

@@ -228,6 +228,7 @@ pub fn info_of(header: &RecordHeader, before: Sn, content: &Content, rows_added:
         rows_deleted,
         schema_version: header.schema_version,
         key: header.key.clone(),
+        runs: None,
     }
 }
 

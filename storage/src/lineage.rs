@@ -77,9 +77,9 @@ impl SnSet {
     }
     /// The sns that are not in the other.
     pub fn minus(&self, other: &Self) -> Self {
-        let mut left = self.clone();
-        other.ranges.iter().for_each(|r| left.remove(*r));
-        left
+        let starts = [Sn(0)].into_iter().chain(other.ranges.iter().map(|r| r.to));
+        let ends = other.ranges.iter().map(|r| r.after).chain([Sn(u64::MAX)]);
+        self.intersection(&Self::new(starts.zip(ends).map(|(after, to)| SnRange { after, to })))
     }
     pub fn union(&self, other: &Self) -> Self {
         Self::new(self.ranges.iter().chain(&other.ranges).copied())

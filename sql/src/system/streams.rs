@@ -82,5 +82,5 @@ fn share(all: u64, part: u64, whole: u64) -> u64 {
 
 /// When the record of `sn` was made; records that were summed up share their line's time.
 fn time_of(view: &StreamView, sn: Sn) -> Option<Timestamp> {
-    view.state.records.range(sn..).next().map(|(_, r)| r.time)
+    view.state.line_of(sn).map(|r| r.time)
 }

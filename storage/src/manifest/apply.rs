@@ -7,6 +7,7 @@ use crate::{
     lineage::SnRange,
     manifest::{
         edit::{Commit, Edit, RecordInfo},
+        runs::Runs,
         state::{Grave, Manifest, RECORD_LINES_MAX, StreamState},
     },
     part::{PartMeta, meta::Origin, stats::Bound},
@@ -14,7 +15,7 @@ use crate::{
     stream_def::{SettingValue, StreamDef},
     verb::Verb,
 };
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 impl Manifest {
     /// # Errors
@@ -307,7 +308,7 @@ impl StreamState {
             self.record_time = self.record_time.max(record.time);
             // A branch that was dropped while records of it were on their way takes them along.
             if !self.lineages.contains_key(&record.branch) {
-                self.readable.remove(record.sns());
+                self.readable.remove(record.hull());
                 continue;
             }
             self.heads.insert_mut(record.branch, record.sn);
@@ -324,13 +325,16 @@ impl StreamState {
         Ok(())
     }
 
-    /// Sums up neighbouring appends among the older half of the lines, two and two: the older a line, the more it stands for.
-    fn coalesce(&mut self) {
+    /// Sums up appends that follow each other on a branch, among the older half of the lines, two and two: the older a line, the more it
+    /// stands for.
+    pub(crate) fn coalesce(&mut self) {
         let oldest: Vec<Arc<RecordInfo>> = self.records.values().take(self.records.size().div_ceil(2)).cloned().collect();
-        let mut rest = oldest.as_slice();
-        while let [a, b, ..] = rest {
-            let Some(line) = coalesced(a, b) else {
-                rest = &rest[1..];
+        // Of each branch the line before, if it is not summed up with another already.
+        let mut before: BTreeMap<BranchId, Arc<RecordInfo>> = BTreeMap::new();
+        for b in oldest {
+            let a = before.remove(&b.branch);
+            let Some((line, a)) = a.and_then(|a| Some((coalesced(&a, &b)?, a))) else {
+                before.insert(b.branch, b);
                 continue;
             };
             let gap = (self.gaps.get(&a.sn).copied().unwrap_or_default(), self.gaps.get(&b.sn).copied().unwrap_or_default());
@@ -342,7 +346,6 @@ impl StreamState {
             }
             self.records.remove_mut(&a.sn);
             self.records.insert_mut(line.sn, Arc::new(line));
-            rest = &rest[2..];
         }
     }
 
@@ -355,10 +358,11 @@ impl StreamState {
     }
 }
 
-/// One line for two neighbouring appends.
+/// One line for two appends of which the second stands on the first; what other branches wrote between stays out of it.
 pub fn coalesced(a: &RecordInfo, b: &RecordInfo) -> Option<RecordInfo> {
     let append = |r: &RecordInfo| matches!(r.verb, Verb::Insert | Verb::InsertStaged);
-    (append(a) && append(b) && a.branch == b.branch && b.parent == a.sn && b.sns().after == a.sn).then(|| RecordInfo {
+    (append(a) && append(b) && a.branch == b.branch && b.parent == a.sn && b.hull().after >= a.sn).then(|| RecordInfo {
+        runs: Runs::of(a.sns().chain(b.sns())),
         count: a.count + b.count,
         parent: a.parent,
         rows_added: a.rows_added + b.rows_added,

@@ -1,5 +1,6 @@
 //! The changes a commit can make. Data only; applying them is pure and lives in `manifest.rs`'s neighbours.
 
+use super::runs::Runs;
 use crate::{
     clock::Timestamp,
     disk::{DiskDef, StoragePolicy},
@@ -187,18 +188,37 @@ pub struct RecordInfo {
     pub schema_version: SchemaVersion,
     /// Keys of idempotent inserts, remembered as long as the line is.
     pub key: Option<String>,
+    /// Its records, where those of other branches lie between them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs: Option<Runs>,
 }
 
 impl RecordInfo {
+    /// From its first record to its last; between them there may be others.
+    pub fn hull(&self) -> SnRange {
+        let first = self.runs.as_ref().and_then(|r| r.ranges().first()).map(|r| r.after);
+        SnRange { after: first.unwrap_or_else(|| Sn(self.sn.0.saturating_sub(self.count))), to: self.sn }
+    }
+
     /// The records that the line stands for.
-    pub fn sns(&self) -> SnRange {
-        SnRange { after: Sn(self.sn.0.saturating_sub(self.count)), to: self.sn }
+    pub fn sns(&self) -> impl DoubleEndedIterator<Item = SnRange> {
+        sns(self.hull(), self.runs.as_ref())
+    }
+
+    /// Whether it stands for the record.
+    pub fn contains(&self, sn: Sn) -> bool {
+        self.hull().contains(sn) && self.runs.as_ref().is_none_or(|r| r.contains(sn))
     }
 
     /// Whether removals by rules count for its branch up to the commit that applies it, and all of them until then.
     pub fn moves_horizon(&self) -> bool {
         self.verb == Verb::FastForward && self.branch != BranchId::MAIN
     }
+}
+
+/// The records of a line.
+pub fn sns(hull: SnRange, runs: Option<&Runs>) -> impl DoubleEndedIterator<Item = SnRange> {
+    runs.into_iter().flat_map(|r| r.ranges().iter().copied()).chain(runs.is_none().then_some(hull))
 }
 
 /// What a commit's plan stood on. One that no longer holds refuses the commit (I13).

@@ -55,6 +55,7 @@ fn record(sn: u64, verb: Verb) -> RecordInfo {
         rows_deleted: 0,
         schema_version: SchemaVersion(1),
         key: None,
+        runs: None,
     }
 }
 

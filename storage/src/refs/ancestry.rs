@@ -1,20 +1,22 @@
 //! Who came after whom: the record list as an array that can be walked from a record to those it stands on.
 //!
 //! Follows `parent`, and where a parent's line is forgotten, the gap that the forgetting left. Sns fall on every step, so each walk ends.
-//! A line of many records is a run: each of them stands on the one before.
+//! Of a line of many records each stands on the one before; records of other branches may lie between them.
 
 use crate::{
     clock::Timestamp,
     ids::{BranchId, Sn},
     lineage::SnRange,
-    manifest::StreamState,
+    manifest::{StreamState, edit::sns, runs::Runs},
 };
 use std::collections::BTreeMap;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
     pub branch: BranchId,
+    /// From its first record to its last.
     pub sns: SnRange,
+    runs: Option<Runs>,
     /// The nearest record that is still listed below its first one; 0 where there is none.
     pub parent: Sn,
     /// Of its last record.
@@ -30,43 +32,67 @@ impl Line {
     pub fn superseded(&self, sn: Sn) -> Timestamp {
         if sn == self.sns.to { self.superseded_at } else { self.time }
     }
+
+    /// Its records.
+    pub fn ranges(&self) -> impl DoubleEndedIterator<Item = SnRange> {
+        sns(self.sns, self.runs.as_ref())
+    }
+
+    pub fn contains(&self, sn: Sn) -> bool {
+        self.sns.contains(sn) && self.runs.as_ref().is_none_or(|r| r.contains(sn))
+    }
 }
 
 /// The record list, rising by sn.
 pub struct Ancestry {
     lines: Vec<Line>,
+    /// Of each branch the places of its lines, which do not overlap.
+    of_branch: BTreeMap<BranchId, Vec<usize>>,
 }
 
 /// Records of one line that a walk passes.
 #[derive(Debug, Clone, Copy)]
 pub struct Step<'a> {
     pub line: &'a Line,
-    /// Ends where the walk came in, which may be inside the line.
+    /// From the first to where the walk came in, which may be inside the line.
     pub sns: SnRange,
+}
+
+impl Step<'_> {
+    /// The records that are passed.
+    pub fn ranges(&self) -> impl DoubleEndedIterator<Item = SnRange> {
+        let to = self.sns.to;
+        self.line.ranges().filter(move |r| r.after < to).map(move |r| SnRange { to: r.to.min(to), ..r })
+    }
+
+    pub fn contains(&self, sn: Sn) -> bool {
+        self.sns.contains(sn) && self.line.contains(sn)
+    }
 }
 
 impl Ancestry {
     pub fn of(state: &StreamState) -> Self {
         let mut lines: Vec<Line> = Vec::with_capacity(state.records.size());
-        let mut newest: BTreeMap<BranchId, usize> = BTreeMap::new();
+        let mut of_branch: BTreeMap<BranchId, Vec<usize>> = BTreeMap::new();
         for r in state.records.values() {
             let gap = state.gaps.get(&r.sn).copied().unwrap_or_default();
             let i = lines.len();
-            if let Some(before) = newest.insert(r.branch, i)
-                && !lines[before].gap_behind
-            {
-                lines[before].superseded_at = r.time;
+            let own = of_branch.entry(r.branch).or_default();
+            if let Some(before) = own.last().map(|i| &mut lines[*i]).filter(|l| !l.gap_behind) {
+                before.superseded_at = r.time;
             }
+            own.push(i);
             lines.push(Line {
                 branch: r.branch,
-                sns: r.sns(),
+                sns: r.hull(),
+                runs: r.runs.clone(),
                 parent: gap.parent.unwrap_or(r.parent),
                 time: r.time,
                 superseded_at: gap.superseded_at.unwrap_or(Timestamp::MAX),
                 gap_behind: gap.superseded_at.is_some(),
             });
         }
-        Self { lines }
+        Self { lines, of_branch }
     }
 
     pub fn lines(&self) -> &[Line] {
@@ -75,15 +101,26 @@ impl Ancestry {
 
     /// The line that a record is in.
     pub fn line_of(&self, sn: Sn) -> Option<&Line> {
-        let i = self.lines.partition_point(|l| l.sns.to < sn);
-        self.lines.get(i).filter(|l| l.sns.contains(sn))
+        self.of_branch.values().find_map(|own| self.among(own, sn))
+    }
+
+    fn among(&self, own: &[usize], sn: Sn) -> Option<&Line> {
+        let i = own.partition_point(|i| self.lines[*i].sns.to < sn);
+        own.get(i).map(|i| &self.lines[*i]).filter(|l| l.contains(sn))
+    }
+
+    /// Most often the line before is of the same branch.
+    fn near(&self, sn: Sn, branch: Option<BranchId>) -> Option<&Line> {
+        let own = branch.and_then(|b| self.of_branch.get(&b));
+        own.and_then(|own| self.among(own, sn)).or_else(|| self.line_of(sn))
     }
 
     /// `sn` and what it stands on, newest first.
     pub fn walk(&self, sn: Sn) -> impl Iterator<Item = Step<'_>> {
-        let mut at = sn;
+        let (mut at, mut branch) = (sn, None);
         std::iter::from_fn(move || {
-            let line = self.line_of(at)?;
+            let line = self.near(at, branch)?;
+            branch = Some(line.branch);
             let sns = SnRange { after: line.sns.after, to: at };
             // A parent that is not below its child is damage: the walk ends.
             at = if line.parent <= line.sns.after { line.parent } else { Sn(0) };
@@ -93,7 +130,7 @@ impl Ancestry {
 
     /// Whether `of` is `sn` or stands on it. The empty stream is below everything.
     pub fn is_ancestor(&self, sn: Sn, of: Sn) -> bool {
-        sn == Sn(0) || sn == of || self.walk(of).take_while(|s| s.sns.to >= sn).any(|s| s.sns.contains(sn))
+        sn == Sn(0) || sn == of || self.walk(of).take_while(|s| s.sns.to >= sn).any(|s| s.contains(sn))
     }
 
     /// The newest record that both stand on; 0 where they have nothing in common.
@@ -103,7 +140,8 @@ impl Ancestry {
             if x.sns.after == y.sns.after {
                 return x.sns.to.min(y.sns.to);
             }
-            if x.sns.to > y.sns.to {
+            // What starts later is above all that the other stands on, but for its own line.
+            if x.sns.after > y.sns.after {
                 left.next()
             } else {
                 right.next()
@@ -115,7 +153,7 @@ impl Ancestry {
     /// Records of `of`'s ancestry that `below` does not stand on, newest first, `most` of them.
     pub fn between(&self, below: Sn, of: Sn, most: usize) -> Vec<Sn> {
         let common = self.common(below, of);
-        let above = self.walk(of).flat_map(|s| (s.sns.after.0 + 1..=s.sns.to.0).rev());
+        let above = self.walk(of).flat_map(|s| s.ranges().rev().collect::<Vec<_>>()).flat_map(|r| (r.after.0 + 1..=r.to.0).rev());
         above.take_while(|sn| *sn > common.0).take(most).map(Sn).collect()
     }
 
@@ -126,11 +164,13 @@ impl Ancestry {
             if line.gap_behind {
                 break;
             }
-            let i = state.readable.ranges().partition_point(|r| r.to < line.sns.to);
-            let Some(run) = state.readable.ranges().get(i).filter(|r| r.contains(line.sns.to)) else { break };
-            from = Some((run.after.max(line.sns.after).next(), line.time));
-            if run.after > line.sns.after {
-                break;
+            for own in line.ranges().rev() {
+                let i = state.readable.ranges().partition_point(|r| r.to < own.to);
+                let Some(run) = state.readable.ranges().get(i).filter(|r| r.contains(own.to)) else { return from };
+                from = Some((run.after.max(own.after).next(), line.time));
+                if run.after > own.after {
+                    return from;
+                }
             }
         }
         from

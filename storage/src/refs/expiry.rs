@@ -126,7 +126,7 @@ pub fn expiry(state: &StreamState, keep: &Keep, overrides: &Overrides, pinning: 
     }
 
     let listed = state.readable.clipped(state.applied_sn);
-    let forget = without(&listed, &SnSet::new(kept.ranges));
+    let forget = listed.minus(&SnSet::new(kept.ranges));
     let ends = live.iter().filter_map(|r| r.ends_at(keep.max_ref_age_ms));
     let next_at = ends.fold(kept.next_at, Timestamp::min);
     Expiry {
@@ -143,7 +143,7 @@ impl Kept<'_> {
     fn by_count(&mut self, head: Sn, count: u64) {
         let mut left = count.max(1);
         for step in self.ancestry.walk(head) {
-            let readable = SnSet::new([step.sns]).intersection(&self.state.readable);
+            let readable = SnSet::new(step.ranges()).intersection(&self.state.readable);
             for run in readable.ranges().iter().rev() {
                 let taken = left.min(run.to.0 - run.after.0);
                 self.push(SnRange { after: Sn(run.to.0 - taken), to: run.to });
@@ -159,8 +159,8 @@ impl Kept<'_> {
     fn by_reader(&mut self, position: Sn) {
         let from = SnRange { after: Sn(position.0.saturating_sub(1)), to: Sn(u64::MAX) };
         for line in self.ancestry.lines().iter().rev().take_while(|l| l.sns.to > from.after) {
-            if line.branch == BranchId::MAIN || line.sns.contains(position) {
-                self.push(SnRange { after: line.sns.after.max(from.after), to: line.sns.to });
+            if line.branch == BranchId::MAIN || line.contains(position) {
+                line.ranges().rev().for_each(|r| self.push(SnRange { after: r.after.max(from.after), to: r.to }));
             }
         }
     }
@@ -173,7 +173,7 @@ impl Kept<'_> {
                 break;
             }
             self.while_young(one(line.sns.to), line.superseded_at, age);
-            self.while_young(SnRange { after: line.sns.after, to: Sn(line.sns.to.0 - 1) }, line.time, age);
+            but_last(line.ranges()).for_each(|r| self.while_young(r, line.time, age));
         }
         let mut went_on = Timestamp::MAX;
         for step in ancestry.walk(self.state.head_of(branch)) {
@@ -183,7 +183,7 @@ impl Kept<'_> {
             if step.line.branch != branch {
                 let within = if step.sns.to == step.line.sns.to { step.line.time } else { step.line.time.min(went_on) };
                 self.while_young(one(step.sns.to), went_on, age);
-                self.while_young(SnRange { after: step.sns.after, to: Sn(step.sns.to.0 - 1) }, within, age);
+                but_last(step.ranges()).for_each(|r| self.while_young(r, within, age));
             }
             went_on = step.line.time;
         }
@@ -204,6 +204,7 @@ impl Kept<'_> {
     fn push(&mut self, sns: SnRange) {
         match self.ranges.last_mut() {
             Some(last) if sns.to == last.after && sns.after < last.after => last.after = sns.after,
+            _ if sns.is_empty() => {}
             _ => self.ranges.push(sns),
         }
     }
@@ -213,11 +214,9 @@ fn one(sn: Sn) -> SnRange {
     SnRange { after: Sn(sn.0.saturating_sub(1)), to: sn }
 }
 
-/// `all` less `kept`.
-fn without(all: &SnSet, kept: &SnSet) -> SnSet {
-    let starts = [Sn(0)].into_iter().chain(kept.ranges().iter().map(|r| r.to));
-    let ends = kept.ranges().iter().map(|r| r.after).chain([Sn(u64::MAX)]);
-    all.intersection(&SnSet::new(starts.zip(ends).map(|(after, to)| SnRange { after, to })))
+/// Without the last record, newest first.
+fn but_last(ranges: impl DoubleEndedIterator<Item = SnRange>) -> impl Iterator<Item = SnRange> {
+    ranges.rev().enumerate().map(|(i, r)| if i == 0 { SnRange { to: Sn(r.to.0 - 1), ..r } } else { r })
 }
 
 #[cfg(test)]

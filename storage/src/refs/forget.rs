@@ -10,7 +10,7 @@ use crate::{
     clock::Timestamp,
     ids::{BranchId, CommitNo, Sn},
     lineage::{Cut, Lineage, SnRange, SnSet},
-    manifest::StreamState,
+    manifest::{StreamState, edit::RecordInfo},
 };
 use serde::{Deserialize, Serialize};
 use std::{
@@ -31,17 +31,19 @@ impl StreamState {
     /// Takes these sns from what can be read.
     pub fn forget(&mut self, sns: &[SnRange]) {
         sns.iter().for_each(|range| self.readable.remove(*range));
-        let gone: BTreeSet<Sn> = sns.iter().flat_map(|range| self.unreadable(*range)).collect();
+        let gone = self.unreadable(&SnSet::new(sns.iter().copied()));
         if !gone.is_empty() {
             self.take_lines(&gone);
         }
         self.tidy_lineages();
     }
 
-    /// Lines that have an sn in the range and none that is readable.
-    fn unreadable(&self, range: SnRange) -> Vec<Sn> {
-        let lines = self.records.range(range.after.next()..).map(|(_, r)| r).take_while(|r| r.sns().after < range.to);
-        lines.filter(|r| !self.readable.touches(r.sns())).map(|r| r.sn).collect()
+    /// Lines that have one of these sns and none that is readable.
+    fn unreadable(&self, sns: &SnSet) -> BTreeSet<Sn> {
+        let Some(first) = sns.ranges().first() else { return BTreeSet::new() };
+        let lines = self.records.range(first.after.next()..).map(|(_, r)| r).filter(|r| sns.touches(r.hull()));
+        let has = |r: &RecordInfo, set: &SnSet| r.sns().any(|range| set.touches(range));
+        lines.filter(|r| has(r, sns) && !has(r, &self.readable)).map(|r| r.sn).collect()
     }
 
     fn take_lines(&mut self, gone: &BTreeSet<Sn>) {
@@ -86,7 +88,7 @@ impl StreamState {
     fn tidy_lineages(&mut self) {
         let mut written: BTreeMap<BranchId, Vec<SnRange>> = BTreeMap::new();
         for r in self.records.values() {
-            written.entry(r.branch).or_default().push(r.sns());
+            written.entry(r.branch).or_default().extend(r.sns());
         }
         let branches: Vec<(BranchId, Arc<Vec<Lineage>>)> = self.lineages.iter().map(|(b, l)| (*b, l.clone())).collect();
         for (branch, lineages) in branches {
@@ -167,22 +169,22 @@ impl StreamState {
     /// A branch without a ref: its records go, but for those that main, a branch or a tag stands on.
     fn leave_branch(&mut self, branch: BranchId) {
         let ancestry = Ancestry::of(self);
-        let own = SnSet::new(ancestry.lines().iter().filter(|l| l.branch == branch).map(|l| l.sns));
+        let own = SnSet::new(ancestry.lines().iter().filter(|l| l.branch == branch).flat_map(|l| l.ranges()));
         let mut heads = BTreeSet::from([self.head_of(BranchId::MAIN)]);
         heads.extend(self.refs.values().map(|r| match r.kind {
             RefKind::Tag => r.cut.sn,
             RefKind::Branch => self.head_of(r.cut.branch),
         }));
         let oldest = own.ranges().first().map(|r| r.after);
-        let mut going = own;
+        let mut stays: Vec<SnRange> = Vec::new();
         for head in heads {
             for step in ancestry.walk(head).take_while(|s| oldest.is_some_and(|o| s.sns.to > o)) {
                 if step.line.branch == branch {
-                    going.remove(step.sns);
+                    stays.extend(step.ranges());
                 }
             }
         }
-        self.forget(going.ranges());
+        self.forget(own.minus(&SnSet::new(stays)).ranges());
     }
 }
 

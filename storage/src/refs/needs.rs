@@ -55,7 +55,7 @@ impl Needs {
     pub fn of(state: &StreamState, pins: &[Cut]) -> Self {
         let mut by_branch: BTreeMap<BranchId, Vec<SnRange>> = BTreeMap::new();
         for r in state.records.values() {
-            by_branch.entry(r.branch).or_default().push(r.sns());
+            by_branch.entry(r.branch).or_default().extend(r.sns());
         }
         let mut groups = Vec::new();
         for (branch, lineages) in state.lineages.iter() {

@@ -75,7 +75,8 @@ impl StreamState {
 
     /// The line that a record is in.
     pub fn line_of(&self, sn: Sn) -> Option<&Arc<RecordInfo>> {
-        self.records.range(sn..).next().map(|(_, r)| r).filter(|r| r.sns().contains(sn))
+        // Lines of other branches may begin before it and end after it.
+        self.records.range(sn..).map(|(_, r)| r).find(|r| r.contains(sn))
     }
 
     /// Up to which commit removals by rules count at a cut of `branch`.

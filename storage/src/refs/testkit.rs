@@ -40,8 +40,9 @@ impl History {
             rows_deleted: 0,
             schema_version: SchemaVersion(1),
             key: None,
+            runs: None,
         };
-        self.state.readable.insert(record.sns());
+        self.state.readable.insert(record.hull());
         self.state.applied_sn = sn;
         self.state.heads.insert_mut(branch, sn);
         self.state.records.insert_mut(sn, Arc::new(record));

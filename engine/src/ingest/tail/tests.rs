@@ -19,6 +19,7 @@ fn record(sn: u64, version: u32) -> RecordInfo {
         rows_deleted: 0,
         schema_version: SchemaVersion(version),
         key: None,
+        runs: None,
     }
 }
 

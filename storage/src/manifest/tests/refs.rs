@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     ids::{BranchId, CommitNo},
     lineage::Cut,
-    refs::{Reader, Ref, RefKind},
+    refs::{Ancestry, AsOf, Keep, Overrides, Pinning, Reader, Ref, RefKind, expiry},
     stream_def::SettingValue,
 };
 
@@ -124,4 +124,53 @@ fn a_stream_says_how_many_lines_its_history_may_have() {
     // The older, the more records one line is; the newest stand alone.
     let counts: Vec<u64> = w.state().records.values().map(|r| r.count).collect();
     assert!(counts.iter().rev().take(4).all(|n| *n == 1), "{counts:?}");
+}
+
+/// proves I77: two branches that are written to by turns take no more lines than one, every record is read as what it is, and the count
+/// of a policy counts records.
+#[test]
+fn branches_that_are_written_by_turns_are_summed_up() {
+    let mut m = Manifest::empty();
+    let mut apply = |edits| {
+        m = m.apply(&Commit { no: m.no.next(), epoch: Epoch(0), nonce: String::new(), time: Timestamp(0), edits }).unwrap();
+        m.clone()
+    };
+    let mut few = def(1, "a");
+    few.settings.insert("history_max_snapshots".into(), SettingValue::Int(100));
+    let stream = few.id;
+    apply(vec![Edit::CreateStream(Box::new(few)), applied(1, 1)]);
+    let mut last = apply(vec![Edit::SetRef { stream, r: Box::new(branch("b", 1, 1)), lineage: Some(fork(1, 1)) }]);
+    const N: u64 = 30_000;
+    // A flush takes some records at a time.
+    for from in (2..=N).step_by(60) {
+        let to = (from + 59).min(N);
+        let of = |sn: u64| {
+            let parent = if sn <= 3 { 1 } else { sn - 2 };
+            RecordInfo { branch: BranchId((sn % 2) as u32), parent: Sn(parent), ..record(sn, Verb::Insert) }
+        };
+        last = apply(vec![Edit::Apply { stream, sn: Sn(to), records: (from..=to).map(of).collect() }]);
+        assert!(last.stream(stream).unwrap().records.size() <= 160);
+    }
+    let s = last.stream(stream).unwrap();
+    assert!(s.records.size() <= 100, "{} lines", s.records.size());
+    assert_eq!(violations(&last), Vec::<String>::new());
+    assert_eq!(s.records.values().map(|r| (r.count, r.rows_added)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1)), (N, N));
+    for sn in 2..=N {
+        let found = s.resolve(&AsOf::Sn(Sn(sn)), Timestamp(0), None).unwrap();
+        assert_eq!((found.sn, found.cut.branch), (Sn(sn), BranchId((sn % 2) as u32)), "sn {sn}");
+    }
+    let ancestry = Ancestry::of(s);
+    assert_eq!(ancestry.between(Sn(1), Sn(N), usize::MAX).len() as u64, N / 2, "all that main wrote");
+    assert_eq!((ancestry.common(Sn(N), Sn(N - 1)), s.history_from()), (Sn(1), Some(Sn(1))));
+    let keep = Keep { max_age_ms: 0, min_snapshots: 500, max_ref_age_ms: None };
+    let due = expiry(s, &keep, &Overrides::default(), &Pinning::default(), Timestamp(1_000_000));
+    let kept = s.readable.minus(&SnSet::new(due.forget.iter().copied()));
+    // Its own number is five, and what main keeps is main's.
+    let count = |branch: u64| (1..=N).filter(|sn| sn % 2 == branch && kept.contains(Sn(*sn))).count();
+    assert_eq!((count(0), count(1)), (500, 5));
+    // What is written of it is a few bytes a record, and is read again.
+    let text = shown(&last);
+    assert!(text.len() < N as usize * 6, "{} bytes", text.len());
+    let image: Image = serde_json::from_str(&text).unwrap();
+    assert_eq!(shown(&image.into_manifest().unwrap()), text);
 }

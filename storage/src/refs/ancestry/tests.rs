@@ -1,8 +1,13 @@
 use crate::{
     clock::Timestamp,
     ids::{BranchId, Sn},
-    refs::{Ancestry, testkit::History},
+    refs::{
+        Ancestry,
+        needs::tests::{played, steps},
+        testkit::History,
+    },
 };
+use proptest::prelude::*;
 
 #[test]
 fn a_walk_follows_parents_through_rollbacks_forks_and_fast_forwards() {
@@ -87,4 +92,56 @@ fn ancestors_are_known_across_what_is_forgotten() {
     let a = Ancestry::of(&h.state);
     assert_eq!(a.walk(Sn(20)).map(|s| s.sns.to.0).collect::<Vec<_>>(), [20, 19]);
     assert_eq!(h.state.lineages.get(&BranchId::MAIN).unwrap().len(), 1);
+}
+
+#[test]
+fn lines_of_branches_that_are_written_by_turns_lie_within_each_other() {
+    let mut h = History::new();
+    h.inserts(4);
+    let dev = h.branch("dev");
+    for _ in 0..6 {
+        h.insert_on(dev); // 5, 7 .. 15
+        h.insert(); // 6, 8 .. 16
+    }
+    h.insert(); // 17: older are 1 to 8
+    for _ in 0..4 {
+        h.state.coalesce();
+    }
+    let counts: Vec<(u32, u64, u64)> = h.state.records.values().map(|r| (r.branch.0, r.sn.0, r.count)).collect();
+    assert!(counts.len() < 10 && counts.iter().map(|c| c.2).sum::<u64>() == 17, "{counts:?}");
+    let a = Ancestry::of(&h.state);
+    assert_eq!(
+        (1..=17).map(|sn| a.line_of(Sn(sn)).unwrap().branch.0).collect::<Vec<_>>(),
+        [0, 0, 0, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0]
+    );
+    assert_eq!(a.common(Sn(15), Sn(17)), Sn(4));
+    assert_eq!(a.between(Sn(17), Sn(11), 9), [11, 9, 7, 5].map(Sn));
+    assert!(a.is_ancestor(Sn(7), Sn(15)) && !a.is_ancestor(Sn(8), Sn(15)) && a.is_ancestor(Sn(8), Sn(17)));
+    assert_eq!(h.state.history_from(), Some(Sn(1)));
+    h.forget(0, 4);
+    h.forget(5, 6);
+    assert_eq!(h.state.history_from(), Some(Sn(8)));
+}
+
+proptest! {
+    #[test]
+    fn summing_up_changes_no_answer(steps in steps()) {
+        let (h, ..) = played(&steps);
+        let mut summed = h.state.clone();
+        for _ in 0..4 {
+            summed.coalesce();
+        }
+        let (plain, lines) = (Ancestry::of(&h.state), Ancestry::of(&summed));
+        prop_assert_eq!(plain.history_from(&h.state).map(|f| f.0), lines.history_from(&summed).map(|f| f.0));
+        let sns: Vec<Sn> = h.readable().into_iter().map(Sn).collect();
+        for a in &sns {
+            prop_assert_eq!(plain.line_of(*a).map(|l| l.branch), lines.line_of(*a).map(|l| l.branch), "{}", a);
+            prop_assert_eq!(summed.line_of(*a).map(|l| l.branch), h.state.line_of(*a).map(|l| l.branch), "{}", a);
+            for b in &sns {
+                prop_assert_eq!(plain.is_ancestor(*a, *b), lines.is_ancestor(*a, *b), "{} of {}", a, b);
+                prop_assert_eq!(plain.common(*a, *b), lines.common(*a, *b), "{} and {}", a, b);
+                prop_assert_eq!(plain.between(*a, *b, 50), lines.between(*a, *b, 50), "{} and {}", a, b);
+            }
+        }
+    }
 }

@@ -115,6 +115,7 @@ pub(in crate::refs) enum Step {
     Truncate(usize),
     DropRef(usize),
     Forget(u64, u64),
+    Coalesce,
 }
 
 pub(in crate::refs) fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -129,6 +130,7 @@ pub(in crate::refs) fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (0usize..4).prop_map(Step::Truncate),
         1 => any::<usize>().prop_map(Step::DropRef),
         2 => (any::<u64>(), 1u64..6).prop_map(|(a, n)| Step::Forget(a, n)),
+        2 => Just(Step::Coalesce),
     ];
     proptest::collection::vec(step, 1..30)
 }
@@ -196,6 +198,7 @@ pub(in crate::refs) fn played(steps: &[Step]) -> (History, Records, Records) {
                     h.state.drop_ref(&names[n % names.len()]).unwrap();
                 }
             }
+            Step::Coalesce => h.state.coalesce(),
             Step::Forget(a, n) => {
                 let after = a % h.state.applied_sn.0;
                 forget(&mut h, after, *n);

@@ -230,11 +230,12 @@ impl Engine {
         Ok(sns.first().copied().unwrap_or_default())
     }
 
-    /// Removes every row that main has in a partition, as one record; its sn. Earlier cuts keep them until they are forgotten.
+    /// Removes every row that main has in a partition, as one record; its sn. Earlier cuts keep them until they are forgotten. Where main
+    /// has no row of it any more, there is nothing to record.
     ///
     /// # Errors
     /// `NotFound` without the stream or the partition; `Full` where rows of the tail cannot be flushed.
-    pub async fn drop_partition(&self, stream: StreamId, partition: &str) -> Result<Sn> {
+    pub async fn drop_partition(&self, stream: StreamId, partition: &str) -> Result<Option<Sn>> {
         let core = &self.core;
         not_system(&core.stream(stream)?.def.database)?;
         let one = core.change_lock(stream);
@@ -244,12 +245,14 @@ impl Engine {
         let layout = core.layout_lock(stream);
         let _layout = layout.lock().await;
         let view = self.read().stream(stream).ok_or_else(|| core.is_gone(stream))?;
-        let what = whole_partition(core, &view, partition)
-            .await?
-            .ok_or_else(|| Error::not_found(format!("{} has no partition '{partition}': system.parts lists them", view.def.full_name())))?;
+        if !view.state.partitions.contains_key(partition) {
+            let name = view.def.full_name();
+            return Err(Error::not_found(format!("{name} has no partition '{partition}': system.parts lists them")));
+        }
+        let Some(what) = whole_partition(core, &view, partition).await? else { return Ok(None) };
         let record = NewRecord::of_deletion(&view.state, BranchId::MAIN, Verb::DropPartition, what)?;
         let sns = core.appender.append(core, vec![record]).await?;
-        Ok(sns.first().copied().unwrap_or_default())
+        Ok(sns.first().copied())
     }
 
     /// `None` gives the setting its default back.

@@ -42,6 +42,7 @@ mod folded;
 mod job;
 mod live;
 mod nowhere;
+mod part_rows;
 mod place;
 mod sets;
 mod write;
@@ -57,6 +58,7 @@ pub use ingest::{InsertOptions, Inserted, Pending, PendingRows, Savepoint, Stage
 pub use logs::Log;
 pub use observe::{Explained, PartPlace, RunningJob, Status};
 pub use open::{OpenOptions, Places};
+pub use part_rows::PartRows;
 pub use preview::{Previewed, Trial};
 pub use read::{Hold, LivePart, ReadView, StreamView, TailRows};
 pub use schedule::{Moved, Optimized, Stop, Which};

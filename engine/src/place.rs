@@ -22,15 +22,28 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-/// So many of a stream's newest parts tell how small its rows become, where they are of so many rows that their footers do not count.
+/// So many of a stream's newest parts tell how small its rows become,
 const TELLING_PARTS: usize = 8;
+/// where they are of so many rows that their footers do not count,
 const TELLING_ROWS: u64 = 1024;
+/// or of no fewer than one in so many of those that are to be written.
+const TELLING_ONE_IN: u64 = 2;
 
 /// A place for a new part, and room that nobody else takes until it is written.
 pub struct Room {
     pub disk: Disk,
     pub(crate) lease: Option<Lease>,
-    _reserved: Option<Reservation>,
+    reserved: Option<Reservation>,
+}
+
+impl Room {
+    /// Whether what was written for it stays within what the disk has.
+    ///
+    /// # Errors
+    /// `Full`, naming the disk, where more came out than was reckoned with and is there.
+    pub(crate) fn covers(&mut self, written: u64) -> Result<()> {
+        self.reserved.as_mut().map_or(Ok(()), |r| r.covers(written))
+    }
 }
 
 impl TierView {
@@ -129,8 +142,8 @@ impl Places {
         Self { tiers, wishes: VecDeque::new(), bytes: bytes.saturating_add(BESIDE_ROWS_BYTES), turn, refused: None }
     }
 
-    /// For rows of so many bytes that are written for the first time, of which these facts are known: where they are due already, there
-    /// first.
+    /// For rows with so many bytes of values that are written for the first time, of which these facts are known: where they are due
+    /// already, there first.
     pub fn of_new(core: &Core, def: &StreamDef, bytes: u64, facts: &[RuleFacts], rows: u64) -> Self {
         let bytes = core.live.read().manifest.stream(def.id).map_or(bytes, |s| stored_bytes(s, rows, bytes));
         let mut places = Self::new(core, def, bytes);
@@ -177,13 +190,14 @@ impl Places {
     }
 }
 
-/// What rows that take so many bytes in memory come to in a part: as many for each row as in that of the stream's newest parts in which
-/// a row takes most, and a quarter more; never more than in memory. Without parts that tell, as in memory.
-pub fn stored_bytes(stream: &StreamState, rows: u64, in_memory: u64) -> u64 {
-    let newest = stream.parts.iter().rev().map(|(_, m)| m).take(TELLING_PARTS).filter(|m| m.rows >= TELLING_ROWS);
+/// What rows with so many bytes of values come to in a part: as many for each row as in that of the stream's newest parts in which
+/// a row takes most, and a quarter more; never more than their values. Without parts that tell, as many as these.
+pub fn stored_bytes(stream: &StreamState, rows: u64, values: u64) -> u64 {
+    let tells = |m: &&Arc<PartMeta>| m.rows >= TELLING_ROWS || m.rows.saturating_mul(TELLING_ONE_IN) >= rows;
+    let newest = stream.parts.iter().rev().map(|(_, m)| m).take(TELLING_PARTS).filter(tells);
     let of_rows = |m: &Arc<PartMeta>| u128::from(m.placement.bytes) * u128::from(rows) / u128::from(m.rows.max(1));
-    let Some(expected) = newest.map(of_rows).max() else { return in_memory };
-    u64::try_from(expected + expected / 4).unwrap_or(in_memory).min(in_memory)
+    let Some(expected) = newest.map(of_rows).max() else { return values };
+    u64::try_from(expected + expected / 4).unwrap_or(values).min(values)
 }
 
 /// # Errors
@@ -191,7 +205,7 @@ pub fn stored_bytes(stream: &StreamState, rows: u64, in_memory: u64) -> u64 {
 pub fn room_on(core: &Core, disk: DiskId, bytes: u64) -> Result<Room> {
     let disk = core.disks.disk(disk)?;
     let lease = disk.lease()?;
-    Ok(Room { _reserved: disk.reserve(bytes)?, lease, disk })
+    Ok(Room { reserved: disk.reserve(bytes)?, lease, disk })
 }
 
 /// Disks for a new part of these facts, in the order in which they are to be tried; empty where no rule concerns it. Every row must be

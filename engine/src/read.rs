@@ -8,6 +8,7 @@ use crate::{
     folded,
     ingest::{Pending, Waiting, tail::Tail},
     live::Live,
+    part_rows::share_seen,
     sets::RowSets,
     settings::max_ref_age_ms,
     write::stamped,
@@ -22,7 +23,7 @@ use ebb_storage::{
     ids::{BranchId, CommitNo, SchemaVersion, Sn, StreamId},
     lineage::{Cut, Seen, SnRange, SnSet, Visibility},
     manifest::{Manifest, StreamState},
-    part::{PartMeta, RowSet, meta::Origin},
+    part::{PartMeta, RowSet},
     refs::AsOf,
     stream_def::StreamDef,
 };
@@ -161,16 +162,7 @@ impl StreamView {
         let of_part = |p: &LivePart| {
             let hidden = p.hidden.as_ref().map_or(0, |h| h.len());
             let Some(sns) = &p.sns else { return p.meta.rows.saturating_sub(hidden) };
-            let size = |set: &SnSet| set.ranges().iter().map(|r| u128::from(r.to.0 - r.after.0)).sum::<u128>();
-            let share = |o: &Origin| {
-                let own = SnSet::new([o.sns]);
-                let all = size(&own).max(1);
-                (u128::from(o.rows) * size(&own.intersection(sns)) + all / 2) / all
-            };
-            let seen = p.meta.origins.iter().map(share).sum::<u128>();
-            // Hidden rows are taken to lie evenly among all.
-            let left = seen * u128::from(p.meta.rows.saturating_sub(hidden)) / u128::from(p.meta.rows.max(1));
-            u64::try_from(left).unwrap_or(u64::MAX)
+            share_seen(&p.meta, sns, p.meta.rows.saturating_sub(hidden))
         };
         let tail: u64 = self.tail.iter().map(|t| t.rows.num_rows() as u64).sum();
         tail + self.parts.iter().map(of_part).sum::<u64>()

@@ -154,21 +154,25 @@ pub fn facts_of_moves<'a>(compiled: &Compiled, rows: impl IntoIterator<Item = &'
 pub async fn write_as<T: Send + 'static>(
     core: &Core,
     (stream, id): (StreamId, PartId),
-    room: Room,
+    mut room: Room,
     options: WriteOptions,
     fill: impl FnOnce(&mut Encoder) -> Result<T> + Send + 'static,
 ) -> Result<(Option<Written>, T)> {
-    let disk = &room.disk;
+    let disk = room.disk.clone();
     let guard = core.inflight.register(stream, id);
     let generation = Generation(1);
     let key = core.disks.key(stream, id, generation);
     let written = write_part(&disk.store, &key, options, fill).await;
     if written.is_err() {
         // It may have landed all the same.
-        give_up(core, Abandoned { disk: disk.id, path: key, bytes: 0 });
+        give_up(core, Abandoned { disk: disk.id, path: key.clone(), bytes: 0 });
     }
     let (encoded, told) = written.map_err(|e| e.context(format_args!("writing a part to disk '{}'", disk.name)))?;
     let Some(encoded) = encoded else { return Ok((None, told)) };
+    if let Err(e) = room.covers(encoded.bytes) {
+        give_up(core, Abandoned { disk: disk.id, path: key, bytes: 0 });
+        return Err(e.context(format_args!("a part came out at {} bytes, more than was reckoned with", encoded.bytes)));
+    }
     core.disks.placed(disk.id, encoded.bytes);
     let placement = Placement { disk: disk.id, generation, codec: encoded.codec, bytes: encoded.bytes, checksum: encoded.checksum };
     Ok((Some(Written { id, stream, placement, encoded, guard, lease: room.lease }), told))

@@ -4,7 +4,10 @@
 
 mod support;
 
-use ebb_engine::{AsOf, Engine, history::RollbackTo};
+use ebb_engine::{
+    AsOf, DeleteRequest, Engine, InsertOptions,
+    history::{NewRef, RollbackTo},
+};
 use ebb_storage::{
     ids::{BranchId, Sn, StreamId},
     interval::Interval,
@@ -215,4 +218,46 @@ async fn a_merge_into_two_parts_is_all_or_nothing() {
     };
     let open = async |machine: &CrashDisk, _: &usize| open_on(machine, START).await;
     assert_eq!(cut_everywhere(scenario, open, verify).await, STEPS);
+}
+
+/// What was left aside of branches that are gone is released once the history that needed it is forgotten.
+#[tokio::test]
+async fn nothing_stays_of_dropped_branches_once_it_is_forgotten() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = open(dir.path()).await;
+    let s = e.create_stream(def("s", vec![]), false).await.unwrap();
+    let row = |v: i64| vec![rows(&[("a", START.0 + v, v)])];
+    let on = |b: &str| InsertOptions { branch: Some(b.to_owned()), ..v1() };
+    for v in 1..=5 {
+        e.insert(s, row(v), v1()).await.unwrap();
+    }
+    e.create_ref(s, NewRef { as_of: Some(AsOf::Sn(Sn(4))), ..branch("b") }).await.unwrap();
+    e.rollback(s, RollbackTo::Sn(Sn(2))).await.unwrap();
+    e.insert(s, row(40), on("b")).await.unwrap();
+    assert!(e.fast_forward(s, "main", "b").await.is_err());
+    e.rollback(s, RollbackTo::Sn(Sn(4))).await.unwrap();
+    e.cherrypick(s, Sn(7)).await.unwrap();
+    e.create_ref(s, branch("c")).await.unwrap();
+    e.insert(s, row(50), on("c")).await.unwrap();
+    e.delete(DeleteRequest { branch: Some("c".into()), ..deleting(&e, s, "v = 1") }).await.unwrap();
+    e.fast_forward(s, "main", "c").await.unwrap();
+    e.delete(deleting(&e, s, "v = 50")).await.unwrap();
+    e.delete(deleting(&e, s, "v = 2")).await.unwrap();
+    let head = e.read().stream(s).unwrap().head_sn;
+    e.rollback(s, RollbackTo::Sn(Sn(head.0 - 1))).await.unwrap();
+    let now = values(&e, s).await;
+    assert_eq!(now, [2, 3, 4, 40]);
+    e.optimize(s, None, true).await.unwrap();
+    forget_the_past(&e, s).await;
+    e.optimize(s, None, true).await.unwrap();
+    e.drop_ref(s, RefKind::Branch, "b", false).await.unwrap();
+    e.drop_ref(s, RefKind::Branch, "c", false).await.unwrap();
+    forget_the_past(&e, s).await;
+    e.optimize(s, None, true).await.unwrap();
+    assert_eq!(values(&e, s).await, now);
+    let left = listed(&e, s);
+    assert_eq!(left.len(), 1, "{:?}", left.iter().map(|p| &p.origins).collect::<Vec<_>>());
+    e.settle(None).await.unwrap();
+    assert_eq!(values(&e, s).await, now);
+    assert_eq!((listed(&e, s).len(), left[0].rows), (1, 4));
 }

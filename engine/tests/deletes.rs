@@ -6,6 +6,7 @@ mod support;
 use ebb_engine::{AsOf, Clock, Engine, ErrorKind, InsertOptions, Result, history::RollbackTo};
 use ebb_storage::{
     ids::{BranchId, SchemaVersion, Sn, StreamId},
+    interval::Interval,
     manifest::edit::PartEvent,
     part::meta::RowsAt,
     testkit::crash_store::CrashDisk,
@@ -84,7 +85,7 @@ async fn large_sets_partitions_and_whole_streams_are_records_too() {
     assert_eq!(beside, 1, "the set is too large for the manifest");
     insert(&e, s, 0..4).await;
     let partition = state.parts.values().next().unwrap().partition.clone();
-    let dropped = e.drop_partition(s, &partition).await.unwrap();
+    let dropped = e.drop_partition(s, &partition).await.unwrap().unwrap();
     assert_eq!(values(&e, s).await, Vec::<i64>::new());
     insert(&e, s, 4..6).await;
     let truncated = e.truncate(big).await.unwrap();
@@ -289,7 +290,7 @@ async fn a_dropped_partition_takes_what_is_seen_and_no_more() {
     let last = insert(&e, s, 6..7).await;
     assert_eq!(values(&e, s).await, [0, 1, 2, 3, 6]);
     let partition = e.read().stream(s).unwrap().parts[0].meta.partition.clone();
-    let dropped = e.drop_partition(s, &partition).await.unwrap();
+    let dropped = e.drop_partition(s, &partition).await.unwrap().unwrap();
     let listed = |sn: Sn| e.read().state(s).unwrap().records.get(&sn).map(|r| (r.rows_added, r.rows_deleted)).unwrap();
     assert_eq!((values(&e, s).await, listed(dropped)), (vec![], (0, 5)));
     let picked = e.cherrypick(s, cut_off).await.unwrap().current_sn;
@@ -363,4 +364,84 @@ async fn a_delete_is_not_picked_before_its_append() {
     assert_eq!(values(&e, s).await, [0, 1, 2]);
     e.cherrypick(s, deleted).await.unwrap();
     assert_eq!(values(&e, s).await, [0, 2]);
+}
+
+/// Rows, deleted and expired ones of each part, as main's head has them.
+fn numbers(e: &Engine, s: StreamId) -> Vec<(u64, u64, u64)> {
+    let state = e.read().stream(s).unwrap().state;
+    state.parts.values().map(|p| e.part_rows(&state, p)).map(|r| (r.seen, r.deleted, r.expired)).collect()
+}
+
+/// A row that is hidden for several reasons counts once, and all that main's head does not see counts.
+#[tokio::test]
+async fn each_row_of_a_part_is_counted_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = open(dir.path()).await;
+    let kept = with(def("s", vec![delete("ts + 10 days", None, 1)]), "history_max_snapshot_age_ms", 30 * 86_400_000);
+    let s = e.create_stream(with(kept, "merge_with_ttl_timeout", 0), false).await.unwrap();
+    let first = insert(&e, s, 0..100).await;
+    insert(&e, s, 100..200).await;
+    e.flush(None).await.unwrap();
+    assert_eq!(numbers(&e, s), [(200, 0, 0)]);
+    e.delete(deleting(&e, s, "host = 'even'")).await.unwrap();
+    e.delete(deleting(&e, s, "v = 1")).await.unwrap();
+    assert_eq!(numbers(&e, s), [(99, 101, 0)]);
+    // What a tag keeps expires beside what was deleted.
+    e.create_ref(s, tag("t")).await.unwrap();
+    e.advance_clock(Interval::days(11)).unwrap();
+    e.settle(None).await.unwrap();
+    assert_eq!(numbers(&e, s), [(0, 101, 99)]);
+    // Nothing is left to drop: no record says so.
+    let head = e.read().stream(s).unwrap().head_sn;
+    let partition = e.read().state(s).unwrap().parts.values().next().unwrap().partition.clone();
+    assert_eq!(e.drop_partition(s, &partition).await.unwrap(), None);
+    assert_eq!(e.read().stream(s).unwrap().head_sn, head);
+    assert_eq!(e.drop_partition(s, "no such").await.unwrap_err().kind(), ErrorKind::NotFound);
+    // Of a part of two records one is left aside; the tag reads the rest as before.
+    e.rollback(s, RollbackTo::Sn(first)).await.unwrap();
+    let [(0, deleted, expired)] = numbers(&e, s)[..] else { panic!("{:?}", numbers(&e, s)) };
+    assert_eq!(deleted + expired, 200);
+    assert!(deleted >= 100, "{deleted}");
+    e.truncate(s).await.unwrap();
+    assert_eq!(numbers(&e, s), [(0, 200, 0)]);
+    assert_eq!(values_at(&e, s, AsOf::Name("t".into())).await.unwrap().len(), 99);
+}
+
+/// The rows of a dropped partition of which some were deleted before, and of a truncated one.
+#[tokio::test]
+async fn rows_deleted_twice_are_counted_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = open(dir.path()).await;
+    let s = e.create_stream(def("s", vec![]), false).await.unwrap();
+    insert(&e, s, 0..100).await;
+    e.flush(None).await.unwrap();
+    e.delete(deleting(&e, s, "host = 'even'")).await.unwrap();
+    let partition = e.read().state(s).unwrap().parts.values().next().unwrap().partition.clone();
+    e.drop_partition(s, &partition).await.unwrap().unwrap();
+    assert_eq!(numbers(&e, s), [(0, 100, 0)]);
+    assert_eq!(e.drop_partition(s, &partition).await.unwrap(), None);
+    insert(&e, s, 100..110).await;
+    assert_eq!(numbers(&e, s), [(0, 100, 0)], "what is in no part yet");
+    e.drop_partition(s, &partition).await.unwrap().unwrap();
+    assert_eq!(numbers(&e, s), [(0, 100, 0), (0, 10, 0)]);
+}
+
+/// What was deleted and then expired hides no row of its part twice: the part is merged with others as before.
+#[tokio::test]
+async fn a_part_with_rows_that_are_hidden_twice_is_still_seen() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = open(dir.path()).await;
+    let rules = vec![delete("ts + 10 days", Some("host = 'even'"), 1)];
+    let s = e.create_stream(with(def("s", rules), "merge_with_ttl_timeout", 0), false).await.unwrap();
+    let sn = insert(&e, s, 0..20).await;
+    e.flush(None).await.unwrap();
+    e.create_ref(s, tag("t")).await.unwrap();
+    e.delete(deleting(&e, s, "host = 'even'")).await.unwrap();
+    e.advance_clock(Interval::days(11)).unwrap();
+    e.settle(None).await.unwrap();
+    assert_eq!((sn, numbers(&e, s)), (Sn(1), vec![(10, 10, 0)]));
+    insert(&e, s, 20..30).await;
+    e.optimize(s, None, true).await.unwrap();
+    assert_eq!(values(&e, s).await, (0..30).filter(|v| v % 2 == 1).collect::<Vec<_>>());
+    assert!(e.read().stream(s).unwrap().parts.len() == 1, "{:?}", numbers(&e, s));
 }

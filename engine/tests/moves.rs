@@ -560,3 +560,66 @@ async fn a_policy_of_one_more_volume_is_used_at_once() {
     assert!(on.contains(&"w".to_owned()) && on.contains(&"c".to_owned()), "disks take turns: {on:?}");
     assert_eq!(Clock::simulated(START).now(), START);
 }
+
+/// Random-looking texts that no codec makes smaller, or one for all rows.
+fn texts(n: i64, distinct: bool) -> Vec<(String, i64)> {
+    let one = |i: i64| (0..8).map(|k| format!("{:016x}", ((i * 8 + k) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
+    (0..n).map(|i| (if distinct { one(i) } else { "x".to_owned() }, i)).collect()
+}
+
+async fn flushed(e: &Engine, s: StreamId, of: &[(String, i64)]) -> Result<()> {
+    let of: Vec<_> = of.iter().map(|(text, v)| (text.as_str(), day(0), *v)).collect();
+    e.insert(s, vec![rows(&of)], v1()).await.unwrap();
+    e.flush(Some(s)).await
+}
+
+/// proves that a small disk takes what fits: rows are reckoned by their values, then as the newest parts came out.
+#[tokio::test]
+async fn a_small_disk_takes_what_fits() {
+    let (_machine, e) = with_rooms([60_000, 4096, 4096]).await;
+    let s = e.create_stream(tiered("s", vec![]), false).await.unwrap();
+    let placed = |e: &Engine| e.manifest().stream(s).unwrap().parts.values().map(|p| p.placement.bytes).sum::<u64>();
+    let mut flushes = 0;
+    let full = loop {
+        match flushed(&e, s, &texts(1000, false)).await {
+            Ok(()) => flushes += 1,
+            Err(e) => break e,
+        }
+    };
+    assert_eq!(full.kind(), ErrorKind::Full, "{full}");
+    let one = placed(&e) / flushes;
+    assert!(flushes >= (60_000 - 4096 * 3) / (one + one / 4 + 1) - 1 && placed(&e) <= 60_000, "{flushes} parts of {one} bytes");
+    assert!(flushes > 3, "{flushes} parts of {one} bytes");
+}
+
+/// Where more comes out than the newest parts told, a declared capacity is not overrun: the next volume takes it, or nobody does.
+#[tokio::test]
+async fn what_comes_out_larger_than_reckoned_goes_on_to_the_next_volume() {
+    for next in [1 << 20, 1000] {
+        let (_machine, e) = with_rooms([120_000, next, 1000]).await;
+        let s = e.create_stream(tiered("s", vec![]), false).await.unwrap();
+        flushed(&e, s, &texts(2000, false)).await.unwrap();
+        let first = e.manifest().stream(s).unwrap().parts.values().next().unwrap().placement.bytes;
+        let reckoned = first + first / 4 + 4096;
+        assert!(reckoned + first < 120_000, "{first}");
+        let done = flushed(&e, s, &texts(2000, true)).await;
+        let on = |disk: &str| parts_on(&e, s, disk);
+        match next {
+            1000 => {
+                let e = done.unwrap_err();
+                assert_eq!(e.kind(), ErrorKind::Full, "{e}");
+                assert!(e.message().contains("more than was reckoned"), "{e}");
+                assert_eq!((on("h"), on("w")), (1, 0));
+            }
+            _ => {
+                done.unwrap();
+                assert_eq!((on("h"), on("w")), (1, 1));
+            }
+        }
+        assert_eq!(values(&e, s).await.len(), 4000);
+    }
+}
+
+fn parts_on(e: &Engine, s: StreamId, disk: &str) -> usize {
+    placed(e, s).iter().filter(|(d, _)| d == disk).count()
+}

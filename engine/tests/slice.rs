@@ -359,7 +359,7 @@ async fn a_partition_is_dropped_with_all_it_had_and_takes_rows_again() {
     // Rows of the tail belong to it too.
     e.insert(s, vec![rows(&[("a", at(1), 3), ("a", at(41), 4)])], v1()).await.unwrap();
     let held = e.read();
-    let sn = e.drop_partition(s, &first).await.unwrap();
+    let sn = e.drop_partition(s, &first).await.unwrap().unwrap();
     assert_eq!((sn.0, values(&e, s).await), (3, vec![2, 4]));
     assert_eq!(read_view(&held, s).await.iter().map(|r| r.0).collect::<Vec<_>>(), [1, 2, 3, 4], "a reader keeps its cut");
     drop(held);

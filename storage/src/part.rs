@@ -28,7 +28,7 @@ pub mod store;
 pub mod value_set;
 
 pub use coded::{CodedRows, values_by_row};
-pub use encode::{Encoded, PartEncoder, WriteOptions};
+pub use encode::{Encoded, PartEncoder, WriteOptions, raw_array_bytes, raw_bytes};
 pub use merge::{Merge, MergeSource, SourceBatch};
 pub use meta::PartMeta;
 pub use reader::PartReader;

@@ -22,7 +22,7 @@ use ebb_storage::{
     ids::{BranchId, ColumnId, PartId, StreamId},
     lineage::SnRange,
     manifest::{Edit, Expect, edit::PartEvent},
-    part::{PartMeta, meta::Deletion},
+    part::{PartMeta, meta::Deletion, raw_bytes},
     refs::Needs,
 };
 use std::{
@@ -195,8 +195,7 @@ fn shares(compiled: &Compiled, tail: &Tail, needs: Option<&Needs>, compiler: &dy
 async fn write_share(core: &Core, stream: StreamId, compiled: &Arc<Compiled>, share: Share, now: Timestamp) -> Result<Stored> {
     let Share { branch, partition, batches, filled } = share;
     let for_encoder = compiled.clone();
-    // In memory rows take more than in a part.
-    let bytes = batches.iter().map(|(r, _)| r.get_array_memory_size() as u64).sum();
+    let bytes = batches.iter().map(|(r, _)| raw_bytes(r) as u64).sum();
     let rows = batches.iter().map(|(r, _)| r.num_rows() as u64).sum();
     let facts = write::facts_of_moves(compiled, batches.iter().map(|(r, _)| r));
     let places = Places::of_new(core, &compiled.def, bytes, &facts, rows);

@@ -143,7 +143,7 @@ impl StagedInsert {
             let (schema_version, for_encoder) = (compiled.def.schema_version, compiled.clone());
             let options = WriteOptions { threads, ..compiled.write.clone() };
             let gathered = unsorted.gathered()?;
-            let places = Places::of_new(&core, &compiled.def, bytes as u64, &gathered.facts, gathered.rows as u64);
+            let places = Places::of_new(&core, &compiled.def, gathered.raw_bytes(&compiled), &gathered.facts, gathered.rows as u64);
             let fill = move |gathered: Gathered, encoder: &mut write::Encoder| {
                 let sns = no_sns(gathered.rows)?;
                 gathered.encode(&for_encoder, &sns, encoder)

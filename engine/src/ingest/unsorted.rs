@@ -12,7 +12,7 @@ use arrow::{
 };
 use ebb_storage::{
     Error, Result,
-    part::{Staging, meta::RuleFacts, sort::sort_permutation},
+    part::{Staging, meta::RuleFacts, raw_array_bytes, sort::sort_permutation},
 };
 use std::sync::Arc;
 
@@ -77,6 +77,11 @@ pub struct Gathered {
 }
 
 impl Gathered {
+    /// Of the values of the rows, whatever ORDER BY computes beside them.
+    pub fn raw_bytes(&self, compiled: &Compiled) -> u64 {
+        self.columns.iter().take(compiled.row_schema.fields().len()).map(|c| raw_array_bytes(c) as u64).sum()
+    }
+
     /// Encodes the rows in order, with their sns. The facts of the rules.
     pub fn encode(self, compiled: &Compiled, sns: &ArrayRef, encoder: &mut Encoder) -> Result<Vec<RuleFacts>> {
         let Self { mut columns, rows, .. } = self;

@@ -65,7 +65,7 @@ fn an_inert_rule_sends_nothing_anywhere() {
     assert!(places(&tiers(), vec![rule], &[facts(1, 10, 0, 1)]).is_empty());
 }
 
-/// A reservation of what rows take in memory keeps out twice as many as fit.
+/// A reservation of what their values take keeps out twice as many as fit.
 #[test]
 fn new_rows_are_reckoned_as_the_newest_parts_came_out() {
     let part = |id: u32, rows: u64, bytes: u64| {
@@ -83,8 +83,11 @@ fn new_rows_are_reckoned_as_the_newest_parts_came_out() {
     assert_eq!(stored_bytes(&with(vec![]), 1000, 50_000), 50_000, "nothing is known");
     let tell = with(vec![part(1, 10_000, 80_000), part(2, 10_000, 160_000)]);
     assert_eq!(stored_bytes(&tell, 1000, 50_000), 20_000, "sixteen bytes a row and a quarter more");
-    assert_eq!(stored_bytes(&tell, 1000, 15_000), 15_000, "never more than in memory");
+    assert_eq!(stored_bytes(&tell, 1000, 15_000), 15_000, "never more than their values");
     assert_eq!(stored_bytes(&with(vec![part(1, 10, 4000)]), 1000, 50_000), 50_000, "a few rows tell nothing");
+    // But for as few.
+    assert_eq!(stored_bytes(&with(vec![part(1, 10, 4000)]), 15, 50_000), 7500, "as many as it has, or twice");
+    assert_eq!(stored_bytes(&with(vec![part(1, 1000, 9361)]), 1000, 40_000), 11_701);
     // What was long ago tells nothing any more.
     let newer = (2..20).map(|n| part(n, 10_000, 80_000));
     assert_eq!(stored_bytes(&with(std::iter::once(part(1, 10_000, 400_000)).chain(newer).collect()), 1000, 50_000), 10_000);

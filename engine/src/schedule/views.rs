@@ -5,9 +5,11 @@ use crate::{
     folded, history,
     ingest::tail::Tail,
     observe::Explained,
+    part_rows::PartRows,
     place,
     plan::{self, MoveWhy, PartView, PartitionView, Pin, PinnedBy, Plan, Relief, RuleView, Scene, Stops, StreamView, TierView},
     schedule::Stop,
+    sets::RowSets,
     write::stamped,
 };
 use ebb_storage::{
@@ -70,6 +72,7 @@ struct History {
     main: Seen,
     needs: Needs,
     dropped: Dropped,
+    sets: Arc<RowSets>,
 }
 
 impl Standing {
@@ -91,7 +94,8 @@ impl Standing {
         let readers = live.manifest.readers.values().filter(|r| r.stream == id && r.protects(&whole, now)).cloned().collect();
         let needs = history::needs_of(core, &whole);
         let rounding = Rounding::of(&whole, &needs);
-        let history = (!plain).then(|| History { needs, main: whole.seen(&whole.head()), dropped: Dropped::of(&whole) });
+        let history =
+            (!plain).then(|| History { needs, main: whole.seen(&whole.head()), dropped: Dropped::of(&whole), sets: core.sets.clone() });
         Self { history, rounding, readers }
     }
 
@@ -104,14 +108,15 @@ impl Standing {
         let view = PartView { forgets: plan::view::forgetting_pays(meta) && self.rounding.for_all(meta).is_some(), ..view };
         let reader = self.readers.iter().find(|r| meta.max_sn() > r.sn);
         let reader = reader.map(|r| Box::new(Pin { by: PinnedBy::Reader, name: r.name.clone() }));
-        let Some(History { main, needs, dropped }) = &self.history else { return PartView { pin: reader, ..view } };
+        let Some(History { main, needs, dropped, sets }) = &self.history else { return PartView { pin: reader, ..view } };
         let origins = || meta.origins.iter().map(|o| (o.branch, o.sns));
         let seen = main.of_rows(origins());
         let of_main = origins().any(|(b, _)| b == BranchId::MAIN);
-        let deleted = meta.deletions.iter().filter(|d| main.contains(d.branch, d.sn)).map(|d| d.rows.count(meta.rows));
-        let hidden = deleted.fold(plan::view::expired_rows(meta), u64::saturating_add);
+        // What was deleted and has expired is hidden once.
+        let hides_all = || PartRows::of(sets, meta, main).is_ok_and(|rows| rows.seen == 0);
+        let removed = !meta.deletions.is_empty() || !meta.expired.is_empty();
         let family = match (&seen, of_main) {
-            (Visibility::All, _) if hidden < meta.rows => 0,
+            (Visibility::All, _) if !(removed && hides_all()) => 0,
             (_, true) => 1,
             _ => origins().map(|(b, _)| b.0).max().unwrap_or(0).saturating_add(1),
         };

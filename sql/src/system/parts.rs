@@ -3,13 +3,8 @@
 use super::sheet::{self, Cell, Column, Type::*};
 use crate::{Result, database::Shared, provider::Cut};
 use arrow::{array::RecordBatch, datatypes::SchemaRef};
-use ebb_engine::{ErrorKind, Explained, StreamView};
-use ebb_storage::{
-    Timestamp,
-    ids::{BranchId, StreamId},
-    manifest::state::StreamState,
-    part::PartMeta,
-};
+use ebb_engine::{ErrorKind, Explained, PartRows, StreamView};
+use ebb_storage::{Timestamp, ids::StreamId, manifest::state::StreamState, part::PartMeta};
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
@@ -138,9 +133,8 @@ fn row(
     fate: Option<&Explained>,
 ) -> [Cell; COLUMNS.len()] {
     let place = shared.engine.place_of(meta);
-    // What main's head sees of deletions; nobody sees anything of a part that is gone.
-    let seen = state.filter(|_| removed_at.is_none()).map(|s| s.seen(&s.head()));
-    let main = meta.deletions.iter().filter(|d| seen.as_ref().map_or(d.branch == BranchId::MAIN, |s| s.contains(d.branch, d.sn)));
+    // Without its stream nobody sees anything of it.
+    let of_main = state.map_or(PartRows { seen: 0, deleted: meta.rows, expired: 0 }, |s| shared.engine.part_rows(s, meta));
     let branch = branches(state, meta);
     let [due_rows, due_min, due_max, never] = due(state, meta);
     let known = |cell: &str| (!cell.is_empty()).then(|| cell.to_owned());
@@ -151,8 +145,8 @@ fn row(
         meta.partition.as_ref().into(),
         removed_at.is_none().into(),
         meta.rows.into(),
-        main.map(|d| d.rows.count(meta.rows)).sum::<u64>().into(),
-        meta.expired.iter().map(|e| e.rows.count(meta.rows)).sum::<u64>().into(),
+        of_main.deleted.into(),
+        of_main.expired.into(),
         meta.placement.bytes.into(),
         meta.uncompressed_bytes.into(),
         place.disk.as_ref().into(),

@@ -131,6 +131,22 @@ impl Reservation {
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
+
+    /// Covers what has been written: more than was reserved, where as much is left. A file system has counted it already.
+    ///
+    /// # Errors
+    /// `Full`, naming the disk, where a declared capacity would be overrun.
+    pub fn covers(&mut self, written: u64) -> Result<()> {
+        let more = written.saturating_sub(self.bytes);
+        if more == 0 || !matches!(self.space.source, Source::Declared(_)) {
+            return Ok(());
+        }
+        // Taken over by this one, which gives back both.
+        let mut rest = self.space.reserve(more)?;
+        rest.bytes = 0;
+        self.bytes = written;
+        Ok(())
+    }
 }
 
 impl Drop for Reservation {

@@ -512,7 +512,8 @@ pub fn raw_bytes(batch: &RecordBatch) -> usize {
     batch.columns().iter().map(raw_array_bytes).sum()
 }
 
-fn raw_array_bytes(array: &ArrayRef) -> usize {
+/// Bytes of the values of one column.
+pub fn raw_array_bytes(array: &ArrayRef) -> usize {
     match array.data_type() {
         t if t.primitive_width().is_some() => t.primitive_width().unwrap_or(0) * array.len(),
         DataType::Boolean => array.len().div_ceil(8),

@@ -162,6 +162,7 @@ pub async fn write_as<T: Send + 'static>(
     let guard = core.inflight.register(stream, id);
     let generation = Generation(1);
     let key = core.disks.key(stream, id, generation);
+    let options = WriteOptions { piece_bytes: disk.piece_bytes(), ..options };
     let written = write_part(&disk.store, &key, options, fill).await;
     if written.is_err() {
         // It may have landed all the same.

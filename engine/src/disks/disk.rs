@@ -4,8 +4,9 @@ use super::link::{Lease, Link, Opening};
 use crate::disks::store::Watched;
 use ebb_storage::{
     Error, Result,
-    disk::{Connect, DiskDef, Reservation, Space, epoch},
+    disk::{Connect, DiskDef, DiskKind, Reservation, Space, epoch},
     ids::DiskId,
+    part::store,
     vacuum::sweep,
 };
 use object_store::ObjectStore;
@@ -63,6 +64,14 @@ impl Disk {
             space: Some(def.space()),
             def: Some(def),
             link: Some(link),
+        }
+    }
+
+    /// Bytes that a file is handed to it at a time.
+    pub fn piece_bytes(&self) -> usize {
+        match self.def.as_ref().map(|d| &d.kind) {
+            Some(DiskKind::S3 { .. }) => store::PIECE_BYTES,
+            Some(DiskKind::Local { .. }) | None => store::LOCAL_PIECE_BYTES,
         }
     }
 

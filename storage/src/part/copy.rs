@@ -3,7 +3,7 @@
 //! Guards: what is copied is what was written (checked on the way and read back in the new place), and a copy that failed leaves no
 //! object but, after a crash, an orphan.
 
-use super::store::{PIECES_QUEUED_MAX, PieceWriter, VERIFY_BYTES, upload, verify};
+use super::store::{PIECE_BYTES, PIECES_QUEUED_MAX, PieceWriter, VERIFY_BYTES, upload, verify};
 use crate::{Error, Result};
 use futures::TryStreamExt;
 use object_store::{GetResultPayload, ObjectStore, ObjectStoreExt, path::Path};
@@ -23,7 +23,7 @@ pub async fn copy(from: (&Arc<dyn ObjectStore>, &Path), to: (&Arc<dyn ObjectStor
     let (pieces, receiver) = mpsc::channel(PIECES_QUEUED_MAX);
     let (key, runtime) = (from.1.clone(), Handle::current());
     let read = tokio::task::spawn_blocking(move || {
-        let mut out = Hashed { to: PieceWriter::new(pieces.clone()), hash: Xxh3::new(), bytes: 0 };
+        let mut out = Hashed { to: PieceWriter::new(pieces.clone(), PIECE_BYTES), hash: Xxh3::new(), bytes: 0 };
         match found.payload {
             GetResultPayload::File(mut file, _) => {
                 let mut buffer = vec![0; VERIFY_BYTES];

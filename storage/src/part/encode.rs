@@ -13,6 +13,7 @@ use crate::{
         dictionary::{self, write::Codebook},
         encoding::{self, Choice},
         stats::{Bound, ColumnStats},
+        store::PIECE_BYTES,
         value_set::{ColumnSet, Gathered},
     },
     stream_def::{ColumnDef, IndexDef, IndexKind, StreamDef, TP_TIME},
@@ -67,6 +68,8 @@ pub struct WriteOptions {
     /// Columns of which a set of values is kept, with how many at the most; 0: as many as may be.
     pub sets: Vec<(ColumnId, u64)>,
     pub row_group_rows: usize,
+    /// Bytes that are handed to the store at a time.
+    pub piece_bytes: usize,
     /// Threads that encode columns side by side.
     pub threads: usize,
 }
@@ -92,6 +95,7 @@ impl WriteOptions {
             bloom,
             sets: def.indexes.iter().filter_map(|i| set_of(i, def)).collect(),
             row_group_rows: ROW_GROUP_ROWS,
+            piece_bytes: PIECE_BYTES,
             threads: 1,
         }
     }

@@ -14,8 +14,10 @@ use std::{
 use tokio::sync::mpsc;
 use xxhash_rust::xxh3::Xxh3;
 
-/// Bytes of one piece of an upload. A file of one piece is one put.
-const PIECE_BYTES: usize = 8 << 20;
+/// Bytes of one piece of an upload to a server, which takes so many pieces and no more. A file of one piece is one put.
+pub const PIECE_BYTES: usize = 8 << 20;
+/// Of one to a local file, which takes any number.
+pub const LOCAL_PIECE_BYTES: usize = 2 << 20;
 /// The write that makes a piece full may make it larger than that.
 const PIECE_SLACK_BYTES: usize = 64 << 10;
 /// Pieces waiting for the store before encoding waits too.
@@ -36,7 +38,7 @@ pub async fn write_part<T: Send + 'static>(
 ) -> Result<(Option<Encoded>, T)> {
     let (pieces, receiver) = mpsc::channel(PIECES_QUEUED_MAX);
     let encode = tokio::task::spawn_blocking(move || {
-        let writer = PieceWriter::new(pieces.clone());
+        let writer = PieceWriter::new(pieces.clone(), options.piece_bytes);
         let mut encoder = PartEncoder::new(writer, options);
         let filled = fill(&mut encoder).and_then(|told| Ok((encoder.finish()?, told)));
         // The end is said only after success: an upload without it is given up.
@@ -98,16 +100,18 @@ pub(super) async fn upload(store: &Arc<dyn ObjectStore>, key: &Path, mut pieces:
 pub struct PieceWriter {
     pieces: mpsc::Sender<Option<Bytes>>,
     piece: Vec<u8>,
+    full_at: usize,
 }
 
 impl PieceWriter {
-    pub(super) fn new(pieces: mpsc::Sender<Option<Bytes>>) -> Self {
-        Self { pieces, piece: Vec::with_capacity(64 << 10) }
+    /// Pieces of `full_at` bytes and little more.
+    pub(super) fn new(pieces: mpsc::Sender<Option<Bytes>>, full_at: usize) -> Self {
+        Self { pieces, piece: Vec::with_capacity(64 << 10), full_at }
     }
 
     fn hand_on(&mut self) -> io::Result<()> {
         // Where one piece became full the next one will: it grows no more.
-        let next = Vec::with_capacity(if self.piece.len() >= PIECE_BYTES { PIECE_BYTES + PIECE_SLACK_BYTES } else { 0 });
+        let next = Vec::with_capacity(if self.piece.len() >= self.full_at { self.full_at + PIECE_SLACK_BYTES } else { 0 });
         let piece = Bytes::from(std::mem::replace(&mut self.piece, next));
         // The receiver goes away only when the store failed; its error is told instead.
         self.pieces.blocking_send(Some(piece)).map_err(|_| io::Error::new(io::ErrorKind::BrokenPipe, "the store gave up"))
@@ -117,7 +121,7 @@ impl PieceWriter {
 impl Write for PieceWriter {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
         self.piece.extend_from_slice(buf);
-        if self.piece.len() >= PIECE_BYTES {
+        if self.piece.len() >= self.full_at {
             self.hand_on()?;
         }
         Ok(buf.len())

@@ -11,6 +11,7 @@ use crate::{
         encode::ROW_GROUP_ROWS,
         reader::PartReader,
         recode,
+        store::PIECE_BYTES,
         value_set::ColumnSet,
     },
 };
@@ -43,6 +44,7 @@ impl WriteOptions {
             bloom: Vec::new(),
             sets: Vec::new(),
             row_group_rows: ROW_GROUP_ROWS,
+            piece_bytes: PIECE_BYTES,
             threads: 1,
         }
     }

@@ -3,17 +3,18 @@
 //! Judged by the same code that opening uses, over a log folder that ignores changes.
 
 use crate::{live::Live, open, sets};
+use arrow::{array::AsArray, datatypes::Int64Type};
 use ebb_storage::{
     Error, ErrorKind, Result,
     disk::{Disk as AnyDisk, DurableFs, default_disk, open::read_format},
-    ids::{DatabaseId, DiskId, Lsn},
+    ids::{ColumnId, DatabaseId, DiskId, Lsn, Sn},
     log::{
         LogDir, LogFile, RealLogDir,
         frame::FileName,
         reader::{self, Problem},
     },
     manifest::{Manifest, inspect::inspect},
-    part::{PartMeta, PartReader, key},
+    part::{PartMeta, PartReader, key, reader::ReadOptions},
     vacuum::sweep,
 };
 use object_store::ObjectStore;
@@ -153,7 +154,7 @@ fn parts_of(live: &Live, disk: DiskId) -> impl Iterator<Item = Arc<PartMeta>> {
     listed.chain(staged).filter(move |p| p.placement.disk == disk)
 }
 
-/// Checksum and footer of every part on a disk.
+/// Checksum, footer and records of every part on a disk.
 async fn verify_parts(report: &mut Report, live: &Live, (id, disk): (DiskId, &Arc<dyn ObjectStore>), database: &DatabaseId) {
     let all: Vec<Arc<PartMeta>> = parts_of(live, id).collect();
     report.parts += all.len();
@@ -163,10 +164,50 @@ async fn verify_parts(report: &mut Report, live: &Live, (id, disk): (DiskId, &Ar
             Ok(reader) if reader.metadata().file_metadata().num_rows() != part.rows as i64 => {
                 report.damage.push(format!("part {} ({key}) does not have {} rows", part.name, part.rows));
             }
-            Ok(_) => report.parts_verified += 1,
+            Ok(reader) => match look_at_sns(live, &part, &reader) {
+                Ok(None) => report.parts_verified += 1,
+                Ok(Some(line)) => report.damage.push(format!("part {} ({key}): {line}", part.name)),
+                Err(e) => report.damage.push(e.to_string()),
+            },
             Err(e) => report.damage.push(e.to_string()),
         }
     }
+}
+
+/// What is wrong with the records that a part's rows are of: each is of one of the part's origins, and of the branch that wrote it.
+fn look_at_sns(live: &Live, part: &PartMeta, reader: &PartReader) -> Result<Option<String>> {
+    let state = live.manifest.stream(part.stream);
+    // One that a record of the log names has none yet: all its rows are of that record.
+    let told: u64 = part.origins.iter().map(|o| o.rows).sum();
+    if told != part.rows && !part.origins.is_empty() {
+        return Ok(Some(format!("its origins tell of {told} rows, and it has {}", part.rows)));
+    }
+    if part.sn_in_meta {
+        return Ok(None);
+    }
+    let options = ReadOptions { columns: Some(vec![ColumnId::TP_SN]), ..ReadOptions::default() };
+    let mut last = None;
+    for batch in reader.read(&options)? {
+        let batch = batch?;
+        let sns = batch.columns().last().and_then(|c| c.as_primitive_opt::<Int64Type>());
+        let Some(sns) = sns else { return Ok(Some("it has no column _tp_sn".to_owned())) };
+        for sn in sns.values().iter().copied() {
+            // Neighbours are often of one record.
+            if last.replace(sn) == Some(sn) {
+                continue;
+            }
+            let sn = Sn(u64::try_from(sn).unwrap_or(0));
+            let of: Vec<_> = part.origins.iter().filter(|o| o.sns.contains(sn)).map(|o| o.branch).collect();
+            if of.is_empty() {
+                return Ok(Some(format!("a row is of record {sn}, which is none of its origins'")));
+            }
+            let wrote = state.and_then(|s| s.line_of(sn)).map(|line| line.branch);
+            if let Some(wrote) = wrote.filter(|b| !of.contains(b)) {
+                return Ok(Some(format!("rows of record {sn} count as branch {of:?}'s, and branch {wrote:?} wrote it")));
+            }
+        }
+    }
+    Ok(None)
 }
 
 fn removed(report: &mut Report, manifest: &Manifest, database: &DatabaseId) {

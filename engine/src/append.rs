@@ -229,6 +229,7 @@ pub fn info_of(header: &RecordHeader, before: Sn, content: &Content, rows_added:
         schema_version: header.schema_version,
         key: header.key.clone(),
         runs: None,
+        since: None,
     }
 }
 

@@ -80,7 +80,7 @@ fn share(all: u64, part: u64, whole: u64) -> u64 {
     u64::try_from(share).unwrap_or(all)
 }
 
-/// When the record of `sn` was made; records that were summed up share their line's time.
+/// When the record of `sn` was made; of records that were summed up, but the first, when the last of them was.
 fn time_of(view: &StreamView, sn: Sn) -> Option<Timestamp> {
-    view.state.line_of(sn).map(|r| r.time)
+    view.state.line_of(sn).map(|r| r.time_of(sn))
 }

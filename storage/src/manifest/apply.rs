@@ -17,6 +17,9 @@ use crate::{
 };
 use std::{collections::BTreeMap, sync::Arc};
 
+/// So many of the lines that may be summed up are summed up at a time, at the least.
+const COALESCED_ONE_IN: usize = 4;
+
 impl Manifest {
     /// # Errors
     /// `Conflict` where the commit is not the next one or does not fit, `Fenced` where it is of an older epoch.
@@ -325,18 +328,18 @@ impl StreamState {
         Ok(())
     }
 
-    /// Sums up appends that follow each other on a branch, among the older half of the lines, two and two: the older a line, the more it
-    /// stands for.
+    /// Sums up appends that follow each other on a branch, among the older half of the lines, two and two. Lines that stand for the fewest
+    /// go first, so that all of the older half come to stand for about as many: no time within the history is far from a line.
     pub(crate) fn coalesce(&mut self) {
         let oldest: Vec<Arc<RecordInfo>> = self.records.values().take(self.records.size().div_ceil(2)).cloned().collect();
-        // Of each branch the line before, if it is not summed up with another already.
-        let mut before: BTreeMap<BranchId, Arc<RecordInfo>> = BTreeMap::new();
-        for b in oldest {
-            let a = before.remove(&b.branch);
-            let Some((line, a)) = a.and_then(|a| Some((coalesced(&a, &b)?, a))) else {
-                before.insert(b.branch, b);
-                continue;
-            };
+        let (enough, all) = ((oldest.len() / COALESCED_ONE_IN).max(1), oldest.iter().map(|r| r.count).sum::<u64>());
+        let mut most = 2;
+        let mut pairs = pairs(&oldest, most);
+        while pairs.len() < enough && most < all {
+            most = most.saturating_mul(2);
+            pairs = self::pairs(&oldest, most);
+        }
+        for (a, b, line) in pairs {
             let gap = (self.gaps.get(&a.sn).copied().unwrap_or_default(), self.gaps.get(&b.sn).copied().unwrap_or_default());
             let gap = Gap { parent: gap.0.parent, superseded_at: gap.1.superseded_at };
             self.gaps.remove_mut(&a.sn);
@@ -358,11 +361,27 @@ impl StreamState {
     }
 }
 
+/// Appends that follow each other on a branch, two and two, where both together are `most` records at the most; and the line for both.
+fn pairs(lines: &[Arc<RecordInfo>], most: u64) -> Vec<(Arc<RecordInfo>, Arc<RecordInfo>, RecordInfo)> {
+    let mut pairs = Vec::new();
+    // Of each branch the line before, if it is in no pair already.
+    let mut before: BTreeMap<BranchId, &Arc<RecordInfo>> = BTreeMap::new();
+    for b in lines {
+        let a = before.remove(&b.branch).filter(|a| a.count.saturating_add(b.count) <= most);
+        match a.and_then(|a| Some((a, coalesced(a, b)?))) {
+            Some((a, line)) => pairs.push((a.clone(), b.clone(), line)),
+            None => _ = before.insert(b.branch, b),
+        }
+    }
+    pairs
+}
+
 /// One line for two appends of which the second stands on the first; what other branches wrote between stays out of it.
 pub fn coalesced(a: &RecordInfo, b: &RecordInfo) -> Option<RecordInfo> {
     let append = |r: &RecordInfo| matches!(r.verb, Verb::Insert | Verb::InsertStaged);
     (append(a) && append(b) && a.branch == b.branch && b.parent == a.sn && b.hull().after >= a.sn).then(|| RecordInfo {
         runs: Runs::of(a.sns().chain(b.sns())),
+        since: Some(a.first().1),
         count: a.count + b.count,
         parent: a.parent,
         rows_added: a.rows_added + b.rows_added,

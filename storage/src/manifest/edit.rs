@@ -191,6 +191,9 @@ pub struct RecordInfo {
     /// Its records, where those of other branches lie between them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs: Option<Runs>,
+    /// Of a line of several, the time of its first record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
 }
 
 impl RecordInfo {
@@ -203,6 +206,17 @@ impl RecordInfo {
     /// The records that the line stands for.
     pub fn sns(&self) -> impl DoubleEndedIterator<Item = SnRange> {
         sns(self.hull(), self.runs.as_ref())
+    }
+
+    /// Its first record, and when that was.
+    pub fn first(&self) -> (Sn, Timestamp) {
+        (self.hull().after.next(), self.since.unwrap_or(self.time))
+    }
+
+    /// By when one of its records was there.
+    pub fn time_of(&self, sn: Sn) -> Timestamp {
+        let (first, at) = self.first();
+        if sn == first { at } else { self.time }
     }
 
     /// Whether it stands for the record.

@@ -56,6 +56,7 @@ fn record(sn: u64, verb: Verb) -> RecordInfo {
         schema_version: SchemaVersion(1),
         key: None,
         runs: None,
+        since: None,
     }
 }
 
@@ -329,6 +330,33 @@ fn the_record_list_is_bounded_by_summing_up_old_appends() {
     assert_eq!(s.records.get(&Sn(100)).unwrap().count, 1);
     assert!(s.readable.covers(SnRange { after: Sn(0), to: Sn(n) }));
     assert_eq!(s.history_from(), Some(Sn(1)));
+}
+
+#[test]
+fn old_lines_stand_for_about_as_many_records_each() {
+    const LINES: u64 = 100;
+    const RECORDS: u64 = 20_000;
+    let mut d = def(1, "a");
+    d.settings.insert("history_max_snapshots".into(), crate::stream_def::SettingValue::Int(LINES as i64));
+    let mut m = Manifest::empty();
+    let mut apply = |edits| {
+        m = m.apply(&Commit { no: m.no.next(), epoch: Epoch(0), nonce: String::new(), time: Timestamp(0), edits }).unwrap();
+        m.clone()
+    };
+    let mut last = apply(vec![Edit::CreateStream(Box::new(d))]);
+    for sn in 1..=RECORDS {
+        last = apply(vec![applied(1, sn)]);
+    }
+    let lines: Vec<_> = last.stream(StreamId(1)).unwrap().records.values().cloned().collect();
+    assert!(lines.len() as u64 <= LINES);
+    let largest = lines.iter().map(|l| l.count).max().unwrap();
+    assert!(largest <= 8 * RECORDS / LINES, "{largest}");
+    // Times are known of both ends of each.
+    let mut next = 1;
+    for line in lines {
+        assert_eq!((line.first(), line.time), ((Sn(next), Timestamp(next as i64)), Timestamp(line.sn.0 as i64)));
+        next = line.sn.0 + 1;
+    }
 }
 
 #[test]

@@ -19,6 +19,8 @@ pub struct Line {
     runs: Option<Runs>,
     /// The nearest record that is still listed below its first one; 0 where there is none.
     pub parent: Sn,
+    /// Of its first record.
+    since: Timestamp,
     /// Of its last record.
     pub time: Timestamp,
     /// When the branch it was written to went on from its last record; MAX where it has not.
@@ -87,6 +89,7 @@ impl Ancestry {
                 sns: r.hull(),
                 runs: r.runs.clone(),
                 parent: gap.parent.unwrap_or(r.parent),
+                since: r.first().1,
                 time: r.time,
                 superseded_at: gap.superseded_at.unwrap_or(Timestamp::MAX),
                 gap_behind: gap.superseded_at.is_some(),
@@ -167,7 +170,8 @@ impl Ancestry {
             for own in line.ranges().rev() {
                 let i = state.readable.ranges().partition_point(|r| r.to < own.to);
                 let Some(run) = state.readable.ranges().get(i).filter(|r| r.contains(own.to)) else { return from };
-                from = Some((run.after.max(own.after).next(), line.time));
+                let first = run.after.max(own.after).next();
+                from = Some((first, if first == line.sns.after.next() { line.since } else { line.time }));
                 if run.after > own.after {
                     return from;
                 }

@@ -16,10 +16,10 @@ pub struct Lag {
     pub ms: u64,
 }
 
-/// Time of the first record of main behind a position; of a line the last record's, the only one known.
+/// Time of the first record of main behind a position; of a line that it is within the last record's, the only one known.
 fn first_unread(state: &StreamState, position: Sn) -> Option<Timestamp> {
     let behind = state.records.range(position.next()..);
-    behind.map(|(_, r)| r).find(|r| r.branch == BranchId::MAIN).map(|r| r.time)
+    behind.map(|(_, r)| r).find(|r| r.branch == BranchId::MAIN).map(|r| r.time_of(position.next().max(r.first().0)))
 }
 
 /// The last moment at which the reader is within its MAX LAG; `None` without one, or with nothing to read.

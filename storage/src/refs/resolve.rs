@@ -106,8 +106,15 @@ impl StreamState {
             return refuse(format!("it is {now} now"));
         }
         // Times never fall with the sns, so those after `t` are the newest.
-        let mut main = self.records.values().rev().filter(|r| r.branch == BranchId::MAIN);
-        let Some(line) = main.find(|r| r.time <= t) else { return refuse(self.oldest()) };
+        let main = || self.records.values().rev().filter(|r| r.branch == BranchId::MAIN);
+        let Some(line) = main().find(|r| r.time <= t) else {
+            // Of the oldest line, which may stand for many records, the first is known too.
+            let first = main().last().map(|r| r.first());
+            return match first.filter(|(sn, at)| *at <= t && self.readable.contains(*sn)) {
+                Some((sn, _)) => Ok(Resolved { cut: Cut { sn, ..self.head() }, sn, schema: None }),
+                None => refuse(self.oldest()),
+            };
+        };
         let moved_on = self.gaps.get(&line.sn).and_then(|g| g.superseded_at);
         if moved_on.is_some_and(|at| at <= t) || !self.readable.contains(line.sn) {
             return refuse(format!("what was current then is not kept any more; {}", self.oldest()));

@@ -41,6 +41,7 @@ impl History {
             schema_version: SchemaVersion(1),
             key: None,
             runs: None,
+            since: None,
         };
         self.state.readable.insert(record.hull());
         self.state.applied_sn = sn;

@@ -20,6 +20,7 @@ fn record(sn: u64, version: u32) -> RecordInfo {
         schema_version: SchemaVersion(version),
         key: None,
         runs: None,
+        since: None,
     }
 }
 

@@ -52,6 +52,7 @@ fn options(schema: &SchemaRef, row_group_rows: usize) -> WriteOptions {
         sets: vec![],
         row_group_rows,
         threads: 1,
+        piece_bytes: crate::part::store::PIECE_BYTES,
     }
 }
 

@@ -49,6 +49,16 @@ fn every_record_inside_a_line_can_be_named() {
 }
 
 #[test]
+fn a_time_within_the_oldest_line_is_read_as_its_first_record_left_it() {
+    let mut h = History::new();
+    h.inserts(10);
+    h.join(1, 8);
+    assert_eq!(h.state.oldest_available(), Some((Sn(1), h.time(1))));
+    assert!(refusal(&h, AsOf::Time(h.time(0))).contains("sn 1 of 1970-01-01T00:00:01Z"));
+    assert_eq!([1, 2, 7, 8, 9].map(|t| sn(&h, AsOf::Time(h.time(t)))), [1, 1, 1, 8, 9]);
+}
+
+#[test]
 fn a_name_is_a_tag_or_the_head_of_a_branch() {
     let mut h = History::new();
     h.inserts(5);

@@ -4,17 +4,19 @@
 
 mod support;
 
+use arrow::array::{ArrayRef, RecordBatch};
 use ebb_engine::{
     AsOf, Engine, ErrorKind, Timestamp,
+    expr::{ExprCompiler, RowExpr},
     history::{NewReader, Overrides, ReaderFrom, RollbackTo},
     limits,
 };
 use ebb_storage::{
-    ids::{Sn, StreamId},
+    ids::{ColumnId, Sn, StreamId},
     interval::Interval,
     stream_def::StreamDef,
 };
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use support::*;
 
 struct World {
@@ -220,4 +222,64 @@ async fn what_changed_since_a_branch_s_snapshot_is_what_came_after_it() {
     };
     assert_eq!((added(2, 4).await, added(1, 3).await, added(0, 4).await), (vec![1], vec![100], vec![0, 1, 100]));
     assert_eq!(view.changes(w.s, Sn(2), Some(Sn(1))).err().unwrap().kind(), ErrorKind::Conflict);
+}
+
+/// What is to be done once, in the middle of the next rewrite.
+type Meanwhile = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
+
+/// Rules' expressions that do something when they are evaluated.
+struct Interrupting(Meanwhile);
+struct Interrupted(Arc<dyn RowExpr>, Meanwhile);
+
+impl ExprCompiler for Interrupting {
+    fn compile(&self, text: &str, def: &StreamDef) -> ebb_engine::Result<Arc<dyn RowExpr>> {
+        Ok(Arc::new(Interrupted(Words.compile(text, def)?, self.0.clone())))
+    }
+}
+
+impl RowExpr for Interrupted {
+    fn evaluate(&self, rows: &RecordBatch) -> ebb_engine::Result<ArrayRef> {
+        let meanwhile = self.1.lock().unwrap().take();
+        meanwhile.into_iter().for_each(|act| act());
+        self.0.evaluate(rows)
+    }
+    fn columns(&self) -> &[ColumnId] {
+        self.0.columns()
+    }
+    fn monotone_in(&self) -> Option<ColumnId> {
+        self.0.monotone_in()
+    }
+}
+
+/// A plan does not know of a reader that is made while it is carried out; its commit does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_that_is_made_during_a_prune_is_heard() {
+    let dir = tempfile::tempdir().unwrap();
+    let meanwhile = Meanwhile::default();
+    let compiler = Arc::new(Interrupting(meanwhile.clone()));
+    let options = ebb_engine::OpenOptions { compiler, ..options(dir.path(), ebb_engine::Clock::simulated(START), false) };
+    let e = Engine::open(options).await.unwrap();
+    let d = with(def("s", vec![delete("ts + 1 days", None, 1)]), "merge_with_ttl_timeout", 0);
+    let s = e.create_stream(d, false).await.unwrap();
+    e.insert(s, vec![rows(&[("h", START.0, 1), ("h", START.0 + 5 * DAY, 2)])], v1()).await.unwrap();
+    e.flush(None).await.unwrap();
+    e.advance_clock(Interval::seconds(2 * 86_400)).unwrap();
+    let (runtime, engine) = (tokio::runtime::Handle::current(), Arc::downgrade(&e));
+    *meanwhile.lock().unwrap() = Some(Box::new(move || {
+        let new =
+            NewReader { name: "r".into(), stream: s, from: ReaderFrom::Earliest, max_lag_ms: Some(30 * 86_400_000), if_not_exists: false };
+        let e = engine.upgrade().unwrap();
+        assert!(runtime.block_on(e.create_reader(new)).unwrap());
+    }));
+    e.settle(None).await.unwrap();
+    assert!(meanwhile.lock().unwrap().is_none(), "the prune was under way");
+    let read = async || {
+        let view = e.read();
+        let (stream, from) = e.reader(&view, "r").unwrap();
+        rows_of(&view.changes(stream, from, None).unwrap().added).await.len()
+    };
+    assert_eq!(read().await, 2, "it finds all that was there when it was made");
+    e.advance_reader("r", Sn(1)).await.unwrap();
+    e.settle(None).await.unwrap();
+    assert_eq!(e.manifest().stream(s).unwrap().parts.values().map(|p| p.rows).sum::<u64>(), 1);
 }

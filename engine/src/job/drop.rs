@@ -3,7 +3,10 @@
 use crate::{
     core::Core,
     folded, history,
-    job::told::{Taken, Told, part_row, rule_row},
+    job::{
+        replace,
+        told::{Taken, Told, part_row, rule_row},
+    },
     plan::{
         Plan,
         due::is_due,
@@ -39,6 +42,7 @@ pub async fn run(core: &Core, plan: &Plan) -> Result<()> {
             if let Some(pin) = needs.as_ref().and_then(|n| n.pinned_by(meta)) {
                 return Err(Error::conflict(format!("I8: '{}' needs rows of part {}", pin.name, meta.name)));
             }
+            replace::read_by_all(core, (m, state), [meta.as_ref()], time)?;
             let alive = meta.rows - expired_rows(meta).min(meta.rows);
             let proves = |f: &ebb_storage::part::meta::RuleFacts| is_due(whole_due(f, alive), cutoff);
             let mut deletes = compiled.rules.iter().filter(|r| matches!(r.rule.action, Action::Delete { .. }));

@@ -11,6 +11,7 @@ use crate::{
     job::{
         fate::Judge,
         registry::JobGuard,
+        replace,
         source::{Counts, Removal, Source},
         told::{self, Taken, Told, part_row, rule_row},
     },
@@ -97,6 +98,7 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
             if state.parts.get(&meta.id).is_none_or(|now| now.expired != meta.expired) {
                 return Err(Error::conflict(format!("rows of part {} were expired meanwhile", meta.name)));
             }
+            replace::read_by_all(core, (m, state), [meta.as_ref()], time)?;
             if due.rows.count(meta.rows) > 0 {
                 edits.push(Edit::AddExpired { stream, part: meta.id, expired: ExpiredRows { commit: no, rows: due.rows.clone() } });
             }

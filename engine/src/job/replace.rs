@@ -6,6 +6,7 @@
 use crate::{
     core::{Abandoned, Core},
     disks::Lease,
+    folded,
     job::told::{Taken, Told, part_row, rule_row},
     plan::Target,
     stream::Compiled,
@@ -52,6 +53,31 @@ pub fn standing(core: &Core, state: &StreamState) -> Result<Vec<Expect>> {
         expect.push(Expect::StoragePolicy { name: policy.name.clone(), version: policy.version });
     }
     Ok(expect)
+}
+
+/// That no reader within its MAX LAG has yet to read rows of these parts, of which rules take some: one that was made since the plan was
+/// is heard too.
+///
+/// # Errors
+/// `Conflict`: the parts are planned anew.
+pub fn read_by_all<'a>(
+    core: &Core,
+    (manifest, state): (&Manifest, &Arc<StreamState>),
+    parts: impl IntoIterator<Item = &'a PartMeta>,
+    now: Timestamp,
+) -> Result<()> {
+    let id = state.def.id;
+    if manifest.readers.values().all(|r| r.stream != id) {
+        return Ok(());
+    }
+    let whole = folded::whole(state, &core.live.read().tail(id));
+    let waits: Vec<_> = manifest.readers.values().filter(|r| r.stream == id && r.protects(&whole, now)).collect();
+    for part in parts {
+        if let Some(r) = waits.iter().find(|r| part.max_sn() > r.sn) {
+            return Err(Error::conflict(format!("I8: reader '{}' has not read all rows of part {}", r.name, part.name)));
+        }
+    }
+    Ok(())
 }
 
 /// That the place of a plan still is one of the stream's policy.

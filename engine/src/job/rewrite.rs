@@ -132,6 +132,9 @@ async fn commit(core: &Core, plan: &Plan, compiled: &Compiled, mut expect: Vec<E
         let mut edits = Vec::new();
         let state = m.stream(stream).ok_or_else(|| Error::not_found("the stream was dropped meanwhile"))?;
         for o in outputs {
+            if !taken_by_rules(&o.counts, 0).is_empty() {
+                replace::read_by_all(core, (m, state), o.sources.iter().map(|s| s.as_ref()), time)?;
+            }
             for source in &o.sources {
                 if state.parts.get(&source.id).is_some_and(|now| now.expired != source.expired) {
                     return Err(Error::conflict(format!("rows of part {} were removed meanwhile", source.name)));

@@ -51,9 +51,9 @@ async fn deleted_rows_go_with_merges_once_they_are_ancient() {
     }
     lab.rows("DELETE FROM s WHERE id % 2 = 0").await;
     let parts = "SELECT count(*), sum(rows), sum(deleted_rows) FROM parts('s') WHERE active";
-    // Within the window a merge keeps them, with their deletion.
+    // Within the window a merge keeps them, with their deletion: beside what the head sees, since they are many.
     lab.rows("OPTIMIZE STREAM s FINAL").await;
-    assert_eq!(lab.row(parts).await, "1|1000|500");
+    assert_eq!(lab.row(parts).await, "2|1000|500");
     assert_eq!(lab.row("SELECT count(*) FROM s").await, "500");
     assert_eq!(lab.row("SELECT count(*), sum(id) FROM s VERSION AS OF 2").await, "1000|499500");
     lab.rows("DELETE FROM s WHERE id < 100").await;

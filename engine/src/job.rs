@@ -48,7 +48,7 @@ pub async fn run(core: &Arc<Core>, plan: Plan, guard: JobGuard) -> Result<()> {
         Plan::Drop { .. } => drop::run(core, &plan).await,
         Plan::Release { .. } => release::run(core, &plan).await,
         Plan::Expire { .. } => expire::run(core, &plan, &guard).await,
-        Plan::Prune { .. } | Plan::Merge { .. } => rewrite::run(core, &plan, &guard).await,
+        Plan::Prune { .. } | Plan::Merge { .. } | Plan::Fold { .. } => rewrite::run(core, &plan, &guard).await,
         Plan::Move { .. } => moves::run(core, &plan, &guard).await,
         Plan::Recompress { .. } => recompress::run(core, &plan, &guard).await,
         Plan::Forget { .. } => forget::run(core, &plan, &guard).await,

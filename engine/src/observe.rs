@@ -14,7 +14,7 @@ pub struct RunningJob {
     pub id: JobId,
     pub database: String,
     pub stream: String,
-    /// merge, prune, drop, measure.
+    /// As [`crate::plan::Plan::kind`] says.
     pub kind: &'static str,
     /// Names of the source parts.
     pub parts: Vec<String>,

@@ -2,7 +2,9 @@
 //!
 //! The planner and the jobs work on a copy of the stream's place in the manifest, on a clock that stands at the moment asked for. They
 //! read the real parts and write into a folder of their own that is gone afterwards; their commits and their log go nowhere. So a
-//! preview says what the work will say, and cannot disagree with it. Timers hold nothing up: they pass. Stops hold up what OPTIMIZE would leave out, and no rules.
+//! preview says what the work will say, and cannot disagree with it: parts that wait for a partner are merged first, and what is merged
+//! anyway is merged. Timers hold nothing up: once nothing else is left to do, what they still hold goes on, a lone part whose grace is not
+//! over as well. Stops hold up what OPTIMIZE would leave out, and no rules.
 //! Guards: nothing that anybody reads is changed, whatever becomes of the preview.
 
 mod overlay;
@@ -44,7 +46,7 @@ pub const FOLDER: &str = "preview";
 /// What is tried.
 #[derive(Debug, Clone)]
 pub enum Trial {
-    /// What the rules of this definition do, merges left aside.
+    /// What the scheduler does by the rules of this definition until nothing is left to do.
     Rules(Box<StreamDef>),
     Optimize {
         partition: Option<String>,
@@ -81,6 +83,8 @@ impl Engine {
         let done = match &trial {
             Trial::Rules(_) => {
                 aside.settle(Some(stream)).await?;
+                aside.alter_stream(stream, without_timers).await?;
+                aside.settle(Some(stream)).await?;
                 Optimized::default()
             }
             Trial::Optimize { partition, final_, copies } => {
@@ -99,6 +103,15 @@ impl Engine {
         }
         Ok(lines)
     }
+}
+
+/// How long due work may be held up by time alone.
+const TIMERS: [&str; 3] = ["merge_with_ttl_timeout", "merge_with_recompression_ttl_timeout", "ttl_move_grace_seconds"];
+
+fn without_timers(def: &StreamDef) -> Result<StreamDef> {
+    let mut def = def.clone();
+    def.settings.extend(TIMERS.map(|timer| (timer.to_owned(), SettingValue::Int(0))));
+    Ok(def)
 }
 
 /// What the logs of the copy say was done, by rule and action.
@@ -137,8 +150,6 @@ fn copy(core: &Core, stream: StreamId, trial: &Trial, at: Timestamp, folder: &Fo
         Trial::Rules(def) => {
             let mut def = def.as_ref().clone();
             (def.id, def.schema_version, def.policy_version) = (stream, state.def.schema_version, state.def.policy_version + 1);
-            // Parts that only their number would have merged are no rule's work.
-            def.settings.insert("max_parts_to_merge_at_once".to_owned(), SettingValue::Int(1));
             Compiled::new(&Arc::new(def.clone()), &core.server(), core.options.compiler.as_ref())?;
             Some(def)
         }

@@ -8,6 +8,8 @@ use ebb_engine::{Engine, Result};
 use ebb_storage::{
     ids::{Fingerprint, StreamId},
     interval::Interval,
+    manifest::edit::PartEvent,
+    refs::RefKind,
     stream_def::ColumnTtl,
     testkit::crash_store::CrashDisk,
 };
@@ -41,17 +43,76 @@ async fn due_rows_of_a_key_become_one_and_what_was_folded_is_quiet() {
     }
     assert_eq!(e.manifest().no, commit, "idle rounds write nothing");
     assert_eq!(e.manifest().stream(s).unwrap().parts.keys().copied().collect::<Vec<_>>(), generation);
-    // What several parts have folded is folded together when they are merged.
+    // What comes due later is folded with what was folded before, in one rewrite.
     e.insert(s, vec![rows(&[old("a", 16), old("c", 32), old("c", 64)])], v1()).await.unwrap();
     e.settle(None).await.unwrap();
-    assert_eq!(values(&e, s).await, [3, 8, 16, 96, 100]);
+    assert_eq!((values(&e, s).await, parts(&e, s)), (vec![8, 19, 96, 100], 1));
+    let commit = e.manifest().no;
+    e.settle(None).await.unwrap();
     e.optimize(s, None, true).await.unwrap();
-    assert_eq!(values(&e, s).await, [8, 19, 96, 100]);
+    assert_eq!((values(&e, s).await, e.manifest().no), (vec![8, 19, 96, 100], commit));
     // The folded row is of the first record that went into it.
     assert!(read(&e, s).await.contains(&(19, 1)));
     let told: Vec<_> = e.lifecycle_log().await.unwrap().into_iter().filter(|r| r.action == "group_by").collect();
-    assert_eq!(told.iter().map(|r| (r.rows_before, r.rows_after)).collect::<Vec<_>>(), [(4, 3), (3, 2), (5, 4)]);
+    assert_eq!(told.iter().map(|r| (r.rows_before, r.rows_after)).collect::<Vec<_>>(), [(4, 3), (6, 4)]);
     assert!(told[0].reason.contains("2 rows were due") || told[0].reason.contains("3 rows were due"), "{}", told[0].reason);
+}
+
+/// proves A1, F2: of several due parts one rewrite makes one, and the next that comes due is folded into it.
+#[tokio::test]
+async fn a_key_is_one_row_whatever_parts_its_rows_lie_in() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = open(dir.path()).await;
+    let s = e.create_stream(def("s", vec![sum_by_host("ts + 4 days", 1)]), false).await.unwrap();
+    let at = |days: i64, v: i64| START.0 + days * DAY + v;
+    for (days, v) in [(0, 1), (0, 2), (0, 4), (6, 8), (6, 16)] {
+        e.insert(s, vec![rows(&[("a", at(days, v), v), ("b", at(days, v), 100 * v)])], v1()).await.unwrap();
+        e.flush(None).await.unwrap();
+    }
+    e.advance_clock(Interval::days(5)).unwrap();
+    e.settle(None).await.unwrap();
+    assert_eq!(values(&e, s).await, [7, 8, 16, 700, 800, 1600]);
+    let jobs = async || {
+        let told = e.part_log().await.unwrap();
+        told.into_iter().filter(|r| r.event != PartEvent::NewPart && r.event != PartEvent::RemovePart).collect::<Vec<_>>()
+    };
+    let first = jobs().await;
+    assert_eq!(first.iter().map(|r| r.source_parts.len()).collect::<Vec<_>>(), [3]);
+    assert_eq!(first[0].reason, "due rows of one key become one");
+    // Six days later the others are due; a day later nothing is.
+    for _ in 0..2 {
+        e.advance_clock(Interval::days(6)).unwrap();
+        e.settle(None).await.unwrap();
+        assert_eq!((values(&e, s).await, parts(&e, s)), (vec![31, 3100], 1));
+    }
+    assert_eq!(jobs().await.iter().map(|r| r.source_parts.len()).collect::<Vec<_>>(), [3, 3]);
+    // What is due as it comes waits for the distance of prunes, and what a merge folded by itself is joined with the rest.
+    for v in [1, 2] {
+        e.insert(s, vec![rows(&[("a", at(0, v), v)])], v1()).await.unwrap();
+        e.settle(None).await.unwrap();
+    }
+    assert_eq!(values(&e, s).await, [2, 32, 3100]);
+    e.optimize(s, None, false).await.unwrap();
+    assert_eq!(values(&e, s).await, [34, 3100]);
+}
+
+/// Parts that a tag needs as they are wait, and are folded with the others once it is gone.
+#[tokio::test]
+async fn folded_parts_are_joined_once_nothing_pins_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = open(dir.path()).await;
+    let s = e.create_stream(with(def("s", vec![sum_by_host("ts + 1 days", 1)]), "merge_with_ttl_timeout", 0), false).await.unwrap();
+    e.insert(s, vec![rows(&[old("a", 1), old("a", 2)])], v1()).await.unwrap();
+    e.flush(None).await.unwrap();
+    e.create_ref(s, tag("t")).await.unwrap();
+    for v in [4, 8] {
+        e.insert(s, vec![rows(&[old("a", v), old("b", 100)])], v1()).await.unwrap();
+        e.settle(None).await.unwrap();
+    }
+    assert_eq!(values(&e, s).await, [1, 2, 12, 200]);
+    e.drop_ref(s, RefKind::Tag, "t", false).await.unwrap();
+    e.settle(None).await.unwrap();
+    assert_eq!((values(&e, s).await, parts(&e, s)), (vec![15, 200], 1));
 }
 
 /// proves F2: a row that meets a WHERE only once it was folded goes with the next pass.
@@ -87,7 +148,7 @@ async fn folding_keeps_the_distance_of_prunes_and_stops_with_them() {
     assert!(e.explain_lifecycle(s, e.now()).unwrap().iter().any(|l| l.state == "waiting_timeout"));
     e.advance_clock(Interval::days(1)).unwrap();
     e.settle(None).await.unwrap();
-    assert_eq!(values(&e, s).await, [3, 12]);
+    assert_eq!((values(&e, s).await, parts(&e, s)), (vec![15], 1));
 }
 
 /// v becomes 0 a day after ts.

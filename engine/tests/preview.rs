@@ -12,6 +12,7 @@ use ebb_storage::{
     manifest::edit::PartEvent,
     rules::{Action, Rule},
     stream_def::StreamDef,
+    testkit::crash_store::CrashDisk,
 };
 use support::*;
 
@@ -43,7 +44,7 @@ fn ruled(e: &Engine, s: StreamId, rules: Vec<Rule>) -> StreamDef {
     d
 }
 
-/// Of each action parts, rows and bytes after, as the logs tell of what was really done.
+/// Of each action parts, rows and bytes after, as the logs tell of what was really done; sorted.
 async fn done(e: &Engine) -> Vec<(String, u64, u64, u64)> {
     let mut lines: std::collections::BTreeMap<String, (u64, u64, u64)> = Default::default();
     for row in e.lifecycle_log().await.unwrap() {
@@ -56,11 +57,17 @@ async fn done(e: &Engine) -> Vec<(String, u64, u64, u64)> {
         };
         line.2 += row.bytes_after;
     }
+    for row in e.part_log().await.unwrap().iter().filter(|r| r.event == PartEvent::MergeParts) {
+        let line = lines.entry("merge".to_owned()).or_default();
+        *line = (line.0 + row.source_parts.len() as u64, line.1 + row.rows_read, line.2 + row.bytes);
+    }
     lines.into_iter().map(|(action, (parts, rows, bytes))| (action, parts, rows, bytes)).collect()
 }
 
 fn told(lines: &[Previewed]) -> Vec<(String, u64, u64, u64)> {
-    lines.iter().map(|l| (l.action.clone(), l.parts, l.rows, l.bytes_after)).collect()
+    let mut all: Vec<_> = lines.iter().map(|l| (l.action.clone(), l.parts, l.rows, l.bytes_after)).collect();
+    all.sort();
+    all
 }
 
 #[tokio::test]
@@ -159,8 +166,38 @@ async fn optimize_knows_new_rules_before_it_rewrites() {
     let lines = e.preview(s, Trial::Optimize { partition: None, final_: true, copies: None }, e.now()).await.unwrap();
     e.optimize(s, None, true).await.unwrap();
     let real: Vec<_> = done(&e).await;
-    assert_eq!(told(&lines).into_iter().filter(|l| l.0 != "merge").collect::<Vec<_>>(), real);
+    assert_eq!(told(&lines), real);
     assert!(real.iter().any(|l| l.0 == "recompress") && real.iter().any(|l| l.0 == "delete" && l.2 == 800), "{real:?}");
     e.settle(None).await.unwrap();
     assert_eq!(done(&e).await, real, "nothing is left to do");
+}
+
+/// Parts that wait for a partner are merged before they move; what only the number of parts asks for is merged too.
+#[tokio::test]
+async fn merges_before_a_move_are_previewed() {
+    for (parts, grace) in [(1, 300), (3, 300), (3, 0), (9, 300)] {
+        let machine = CrashDisk::default();
+        let e = tiered::open_tiered(&machine, START, false).await.unwrap();
+        tiered::make_tiers(&e, [tiered::ROOM; 3]).await.unwrap();
+        let s = e.create_stream(with(tiered::tiered("s", vec![]), "ttl_move_grace_seconds", grace), false).await.unwrap();
+        for i in 0..parts {
+            let batch: Vec<(&str, i64, i64)> = (0..2000).map(|v| (if v % 7 == 0 { "a" } else { "b" }, at(0), i * 2000 + v)).collect();
+            e.insert(s, vec![rows(&batch)], v1()).await.unwrap();
+            e.flush(Some(s)).await.unwrap();
+        }
+        // Parts that are written as they come due: all of them wait.
+        let rules = vec![tiered::to("ts + 0 days", tiered::volume("cold"), 1)];
+        let (before, commit) = (read(&e, s).await, e.manifest().no);
+        let lines = e.preview(s, Trial::Rules(Box::new(ruled(&e, s, rules.clone()))), e.now()).await.unwrap();
+        assert_eq!((read(&e, s).await, e.manifest().no), (before, commit), "nothing is changed");
+        e.alter_stream(s, |d| Ok(StreamDef { policy: ebb_storage::rules::Policy { ttl: rules.clone(), retention: vec![] }, ..d.clone() }))
+            .await
+            .unwrap();
+        e.settle(None).await.unwrap();
+        e.advance_clock(Interval::seconds(301)).unwrap();
+        e.settle(None).await.unwrap();
+        assert_eq!(told(&lines), done(&e).await, "{parts} parts, {grace} s");
+        let moved = lines.iter().find(|l| l.action == "move").unwrap();
+        assert_eq!((moved.rows, lines.iter().any(|l| l.action == "merge")), (parts as u64 * 2000, parts > 1));
+    }
 }

@@ -58,7 +58,7 @@ impl Counts {
             Plan::Drop { .. } | Plan::Release { .. } => true,
             Plan::Move { .. } => pools.moves,
             Plan::Recompress { .. } => pools.recompressions,
-            Plan::Prune { .. } | Plan::Expire { .. } | Plan::Measure { .. } => pools.prunes,
+            Plan::Prune { .. } | Plan::Fold { .. } | Plan::Expire { .. } | Plan::Measure { .. } => pools.prunes,
             Plan::Merge { .. } | Plan::Forget { .. } => self.merges + self.prunes + self.recompressions < server.pool_size.max(1),
         }
     }
@@ -156,7 +156,7 @@ impl Jobs {
                 Plan::Move { .. } => counts.moves += 1,
                 Plan::Merge { .. } | Plan::Forget { .. } => counts.merges += 1,
                 Plan::Recompress { .. } => counts.recompressions += 1,
-                Plan::Prune { .. } | Plan::Expire { .. } | Plan::Measure { .. } => counts.prunes += 1,
+                Plan::Prune { .. } | Plan::Fold { .. } | Plan::Expire { .. } | Plan::Measure { .. } => counts.prunes += 1,
             }
         }
         counts

@@ -45,6 +45,7 @@ const QUEUED_BATCHES: usize = 4;
 pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> {
     let (stream, cutoff, together) = match plan {
         Plan::Prune { stream, cutoff, .. } => (*stream, Some(*cutoff), false),
+        Plan::Fold { stream, cutoff, .. } => (*stream, Some(*cutoff), true),
         Plan::Merge { stream, cutoff, delete_due, .. } => (*stream, delete_due.then_some(*cutoff), true),
         _ => return Err(Error::internal("not a plan to rewrite")),
     };
@@ -123,6 +124,7 @@ async fn commit(core: &Core, plan: &Plan, compiled: &Compiled, mut expect: Vec<E
     }
     let (event, reason) = match plan {
         Plan::Merge { reason, .. } => (PartEvent::MergeParts, reason.clone()),
+        Plan::Fold { .. } => (PartEvent::MergeParts, told::FOLDED_TOGETHER.to_owned()),
         _ if outputs.iter().all(|o| o.counts.removed_rows() == 0 && o.counts.gone > 0) => {
             (PartEvent::PrunePart, "nobody needs rows any more".to_owned())
         }
@@ -176,7 +178,7 @@ async fn commit(core: &Core, plan: &Plan, compiled: &Compiled, mut expect: Vec<E
                 edits.extend(rule_row(state, time, taken));
             }
         }
-        if let Plan::Prune { partition, .. } = plan {
+        if let Plan::Prune { partition, .. } | Plan::Fold { partition, .. } = plan {
             edits.push(Edit::TimerArmed { stream, partition: partition.to_string(), timer: Timer::Prune, at: time });
         }
         Ok(edits)

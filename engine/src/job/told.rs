@@ -16,6 +16,9 @@ use ebb_storage::{
     part::PartMeta,
 };
 
+/// Why parts became one of which a GROUP BY rule has rows.
+pub const FOLDED_TOGETHER: &str = "due rows of one key become one";
+
 /// What part_log says beside the part itself.
 #[derive(Debug, Clone, Default)]
 pub struct Told {
@@ -39,7 +42,7 @@ pub async fn failure_of(core: &Core, plan: &Plan, parts: &[PartId], error: &Erro
     let event = match plan {
         Plan::Drop { .. } | Plan::Release { .. } => PartEvent::DropPart,
         Plan::Prune { .. } | Plan::Expire { .. } => PartEvent::PrunePart,
-        Plan::Merge { .. } => PartEvent::MergeParts,
+        Plan::Merge { .. } | Plan::Fold { .. } => PartEvent::MergeParts,
         Plan::Recompress { .. } | Plan::Forget { .. } => PartEvent::RecompressPart,
         Plan::Move { .. } => PartEvent::MovePart,
         // Nothing of the part would have changed.
@@ -47,6 +50,7 @@ pub async fn failure_of(core: &Core, plan: &Plan, parts: &[PartId], error: &Erro
     };
     let reason = match plan {
         Plan::Merge { reason, .. } => reason.clone(),
+        Plan::Fold { .. } => FOLDED_TOGETHER.to_owned(),
         Plan::Move { why: MoveWhy::Pressure, .. } => "too little of its disk is free".to_owned(),
         Plan::Move { why: MoveWhy::Statement, .. } => "ALTER STREAM ... MOVE".to_owned(),
         Plan::Move { .. } | Plan::Recompress { .. } => "every row is due".to_owned(),

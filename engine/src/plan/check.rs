@@ -17,8 +17,8 @@ pub fn violations(stream: &StreamView, plans: &[Plan]) -> Vec<String> {
         if plan.parts().is_empty() {
             found.push(format!("{} plan without parts", plan.kind()));
         }
-        if matches!(plan, Plan::Merge { parts, .. } if parts.len() < 2) {
-            found.push("merge of one part".to_owned());
+        if plan.makes_one() && plan.parts().len() < 2 {
+            found.push(format!("{} of one part", plan.kind()));
         }
         if matches!(plan, Plan::Prune { .. } | Plan::Recompress { .. }) && plan.targets().len() != plan.parts().len() {
             found.push(format!("{} of {} parts with {} targets", plan.kind(), plan.parts().len(), plan.targets().len()));
@@ -31,7 +31,10 @@ pub fn violations(stream: &StreamView, plans: &[Plan]) -> Vec<String> {
             if part.busy {
                 found.push(format!("I6: {} takes part {id}, which a job has", plan.kind()));
             }
-            if let Plan::Merge { partition: own, .. } | Plan::Prune { partition: own, .. } | Plan::Recompress { partition: own, .. } = plan
+            if let Plan::Merge { partition: own, .. }
+            | Plan::Fold { partition: own, .. }
+            | Plan::Prune { partition: own, .. }
+            | Plan::Recompress { partition: own, .. } = plan
                 && **own != **partition
             {
                 found.push(format!("{} of partition {own} takes part {id} of partition {partition}", plan.kind()));
@@ -39,7 +42,7 @@ pub fn violations(stream: &StreamView, plans: &[Plan]) -> Vec<String> {
             if let Some(other) = taken.insert(*id, plan) {
                 found.push(format!("I6: part {id} is in a {} and a {}", other.kind(), plan.kind()));
             }
-            let target = if matches!(plan, Plan::Merge { .. }) { plan.targets().first() } else { plan.targets().get(i) };
+            let target = if plan.makes_one() { plan.targets().first() } else { plan.targets().get(i) };
             if let Some(target) = target {
                 found.extend(misplaced(stream, plan, part, target));
             }

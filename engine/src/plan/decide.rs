@@ -377,7 +377,7 @@ impl<'a> Scene<'a> {
     }
 
     /// Where a MOVE rule sends a part that nothing but a merge might come before.
-    fn sent(&self, part: &PartView) -> Option<(Change, DiskId)> {
+    pub fn sent(&self, part: &PartView) -> Option<(Change, DiskId)> {
         if part.changes.is_empty() || self.stream.stops.moves || !self.may_merge(part) {
             return None;
         }

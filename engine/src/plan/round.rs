@@ -1,7 +1,7 @@
 //! One round of planning over one stream: what should be done now, most urgent first, and when to look again.
 //!
-//! Priority: whole parts out (they cost nothing), due rows out, facts measured, parts moved and recompressed, parts merged, and last those
-//! whose records nothing tells apart any more. What is due
+//! Priority: whole parts out (they cost nothing), due rows out or folded, facts measured, parts moved and recompressed, parts merged, and
+//! last those whose records nothing tells apart any more. What is due
 //! together is done in one rewrite: a prune or merge also gives its rows the codec and the place that they are due for.
 
 use super::choice::{self, Spots};
@@ -10,6 +10,7 @@ use super::{
     compact,
     decide::{Action, Going, Scene, State, waits_until},
     due::WakeUp,
+    fold,
     pressure::{Candidate, Pressed, Relief},
     target::{self, Ledger},
     tiers::BESIDE_ROWS_BYTES,
@@ -63,6 +64,8 @@ fn make(stream: &StreamView, now: Timestamp, relieve: impl FnOnce(&mut Round<'_>
     measures.sort_unstable();
     round.taken.extend(drops.iter().chain(&measures).chain(&releases));
     let expiries: Vec<Plan> = partitions.iter().filter_map(|w| round.expiry(w)).collect();
+    // Before merges: these would fold some of the parts, and leave the others.
+    let folds: Vec<Plan> = partitions.iter().flat_map(|w| round.folds(&w.scene)).collect();
     let merges: Vec<Plan> = partitions.iter().flat_map(|w| round.merges(w)).collect();
     let prunes: Vec<Plan> = partitions.iter().filter_map(|w| round.prune(w)).collect();
     let mut moves = round.moves(&partitions);
@@ -71,7 +74,7 @@ fn make(stream: &StreamView, now: Timestamp, relieve: impl FnOnce(&mut Round<'_>
     let forgets: Vec<Plan> = partitions.iter().flat_map(|w| round.forgets(&w.scene)).collect();
     let mut plans: Vec<Plan> = drops.chunks(DROP_BATCH).map(|c| Plan::Drop { stream: stream.id, parts: c.to_vec(), cutoff: now }).collect();
     plans.extend(releases.chunks(DROP_BATCH).map(|c| Plan::Release { stream: stream.id, parts: c.to_vec() }));
-    plans.extend(expiries.into_iter().chain(prunes));
+    plans.extend(expiries.into_iter().chain(folds).chain(prunes));
     if !measures.is_empty() {
         plans.push(Plan::Measure { stream: stream.id, parts: measures });
     }
@@ -120,6 +123,7 @@ impl<'a> Wanted<'a> {
             part.changes.iter().for_each(|c| wake.consider(c.at));
             // What is still to come for a part, whatever waits now.
             wake.consider(part.whole_due);
+            wake.consider(part.folds_at);
             // The common case first: nothing of the part is due and nothing is unknown.
             let due = |at| wanted.scene.due(at);
             if !part.unmeasured && !due(part.first_due) && !due(part.whole_due) && !part.changes.iter().any(|c| due(c.at)) {
@@ -130,6 +134,7 @@ impl<'a> Wanted<'a> {
             }
             wanted.ask(part, wake);
         }
+        fold::wakes_at(&wanted.scene).into_iter().for_each(|at| wake.consider(at));
         wanted.prunes.sort_by_key(|p| p.id);
         wanted.recompressions.sort_by_key(|p| p.id);
         wanted
@@ -255,6 +260,25 @@ impl Round<'_> {
                 delete_due: deletes_due(stream) && sources.iter().all(|p| p.pin.is_none()),
                 reason,
             });
+        }
+        plans
+    }
+
+    /// Parts whose due rows of one key become one, together.
+    fn folds(&mut self, scene: &Scene<'_>) -> Vec<Plan> {
+        let mut plans = Vec::new();
+        for sources in fold::together(scene, |p| self.taken.contains(&p.id)) {
+            // As merges: where they wait for a partner and are now each other's, they go on by themselves.
+            let waits = sources.iter().any(|p| scene.waits_for_merge(p).is_some());
+            let direct = scene.sent(sources[0]).is_some() && (!waits || self.stream.settings.move_grace.is_zero());
+            let Some(target) = target::of_merge(scene, &sources, direct, &mut self.ledger) else {
+                self.waits_for_room = true;
+                continue;
+            };
+            let parts: Vec<PartId> = sources.iter().map(|p| p.id).collect();
+            self.taken.extend(&parts);
+            let (partition, cutoff) = (scene.partition.value.clone(), scene.now);
+            plans.push(Plan::Fold { stream: self.stream.id, partition, parts, target, cutoff });
         }
         plans
     }

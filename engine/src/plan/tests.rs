@@ -63,6 +63,8 @@ fn part(id: u32, first_due: Timestamp, whole_due: Timestamp) -> PartView {
         whole_due,
         worth_at: first_due,
         removes_at: first_due,
+        folds_at: NEVER,
+        folded: false,
         unneeded: false,
         pin: None,
         aside: false,
@@ -220,6 +222,7 @@ fn optimize_applies_what_is_due_whatever_the_timers_say() {
     assert!(optimize(&view, Some("zz"), true, at(10)).is_empty());
 }
 
+mod folding;
 mod pinned;
 mod tiered;
 
@@ -228,24 +231,32 @@ fn moment() -> impl Strategy<Value = Timestamp> {
 }
 
 fn random_part(id: u32) -> impl Strategy<Value = PartView> {
-    (moment(), moment(), 1u64..1 << 24, any::<bool>(), 0u32..10, 0u32..4, any::<bool>()).prop_map(
-        move |(a, b, bytes, busy, unmeasured, failures, forgets)| {
+    (moment(), moment(), 1u64..1 << 24, any::<bool>(), 0u32..10, 0u32..4, (any::<bool>(), 0u8..4)).prop_map(
+        move |(a, b, bytes, busy, unmeasured, failures, (forgets, folds))| {
             // The whole cannot be due before its first row.
             let (first, whole) = if a <= b { (a, b) } else { (b, a) };
             let failure = (failures == 3).then(|| Box::new(Failure { count: 1, last_at: at(30), error: "x".into() }));
-            PartView { bytes, busy: busy && failures == 1, unmeasured: unmeasured == 0, failure, forgets, ..part(id, first, whole) }
+            let folds_at = if folds & 1 == 1 { first } else { NEVER };
+            let view = PartView { folds_at, folded: folds & 2 == 2, forgets, ..part(id, first, whole) };
+            PartView { bytes, busy: busy && failures == 1, unmeasured: unmeasured == 0, failure, ..view }
         },
     )
 }
 
 fn random_stream() -> impl Strategy<Value = StreamView> {
     let parts = (0usize..30).prop_flat_map(|n| (0..n as u32).map(random_part).collect::<Vec<_>>());
-    (parts, proptest::option::of(0i64..100), any::<bool>(), 0u8..8).prop_map(|(parts, pruned, only_drop, stop)| {
+    (parts, proptest::option::of(0i64..100), 0u8..8, 0u8..8).prop_map(|(parts, pruned, how, stop)| {
         let mut view = stream((0..3).map(|p| PartitionView { pruned_at: pruned.map(at), ..partition(&p.to_string(), vec![]) }).collect());
         for (i, p) in parts.into_iter().enumerate() {
             view.partitions[i % 3].parts.push(p);
         }
-        view.settings.only_drop_parts = only_drop;
+        view.settings.only_drop_parts = how & 1 == 1;
+        if how & 2 == 2 {
+            view.rules.push(RuleView { fingerprint: Fingerprint(2), text: "d GROUP BY k".into(), kind: RuleKind::Fold });
+        }
+        if how & 4 == 4 {
+            view.settings.prune_every = std::time::Duration::ZERO;
+        }
         view.stops = Stops { merges: stop == 0, ttl_merges: stop == 1, moves: false };
         view
     })
@@ -284,12 +295,14 @@ fn apply(view: &mut StreamView, plans: &[Plan], now: Timestamp, next_id: &mut u3
                         first_due: t.whole_due,
                         worth_at: t.whole_due,
                         changes: t.changes.clone(),
+                        folded: t.folded || is_due(t.folds_at, now),
                         ..fresh(target(t), t.bytes)
                     });
                     partition.parts.extend(left);
                     partition.pruned_at = Some(now);
                 }
-                Plan::Merge { delete_due, target, .. } => {
+                Plan::Merge { target, .. } | Plan::Fold { target, .. } => {
+                    let delete_due = matches!(p, Plan::Fold { .. } | Plan::Merge { delete_due: true, .. });
                     let least = |of: fn(&PartView) -> Timestamp| {
                         taken.iter().map(of).filter(|d| !delete_due || !is_due(*d, now)).min().unwrap_or(NEVER)
                     };
@@ -302,7 +315,15 @@ fn apply(view: &mut StreamView, plans: &[Plan], now: Timestamp, next_id: &mut u3
                     let changes = taken[0].changes.iter().filter_map(all).collect();
                     let bytes = taken.iter().map(|t| t.bytes).sum();
                     let (first_due, worth_at) = (least(|t| t.first_due), least(|t| t.worth_at));
-                    let merged = PartView { first_due, worth_at, changes, family: taken[0].family, ..fresh(target, bytes) };
+                    let was = taken.iter().any(|t| t.folded);
+                    let folded = delete_due && (was || taken.iter().any(|t| is_due(t.folds_at, now)));
+                    // Without folding nobody knows any more which rows were.
+                    let folds_at = if was && !folded { now } else { least(|t| t.folds_at) };
+                    let (first_due, family) = (first_due.min(folds_at), taken[0].family);
+                    let merged = PartView { first_due, worth_at, folds_at, folded, changes, family, ..fresh(target, bytes) };
+                    if matches!(p, Plan::Fold { .. }) {
+                        partition.pruned_at = Some(now);
+                    }
                     // Of some merges, rows that main's head does not see go to a part of their own.
                     if merged.family == 0 && bytes % 2 == 1 {
                         partition.parts.push(PartView { family: 1, changes: merged.changes.clone(), ..fresh(target, bytes / 4) });
@@ -325,7 +346,7 @@ fn apply(view: &mut StreamView, plans: &[Plan], now: Timestamp, next_id: &mut u3
                 Plan::Measure { .. } => partition.parts.iter_mut().filter(|x| p.parts().contains(&x.id)).for_each(|x| x.unmeasured = false),
             }
             if !matches!(p, Plan::Measure { .. } | Plan::Drop { .. }) {
-                let new = partition.parts.iter().rev().take(if matches!(p, Plan::Merge { .. }) { 1 } else { p.parts().len() });
+                let new = partition.parts.iter().rev().take(if p.makes_one() { 1 } else { p.parts().len() });
                 came.extend(new.map(|t| (t.disk, t.bytes)));
             }
         }

@@ -83,6 +83,10 @@ pub struct PartView {
     pub worth_at: Timestamp,
     /// When rules that remove rows take the first; rules that change rows may be due before.
     pub removes_at: Timestamp,
+    /// When a rule that folds rows takes the first.
+    pub folds_at: Timestamp,
+    /// It has rows that were folded, or that a rule which folds has passed over.
+    pub folded: bool,
     /// Nothing that can be read needs any of its rows.
     pub unneeded: bool,
     /// Who needs rows of it beside main.
@@ -218,6 +222,8 @@ impl PartView {
             whole_due: Timestamp::MAX,
             worth_at: Timestamp::MAX,
             removes_at: Timestamp::MAX,
+            folds_at: Timestamp::MAX,
+            folded: false,
             unneeded: false,
             pin: None,
             aside: false,
@@ -238,7 +244,15 @@ impl PartView {
                     view.whole_due = view.whole_due.min(whole_due(facts, alive));
                     view.worth_at = view.worth_at.min(worth_at(facts, alive));
                 }
-                Some(facts) if rule.changes_rows() => view.first_due = view.first_due.min(facts.earliest.unwrap_or(Timestamp::MAX)),
+                Some(facts) if rule.changes_rows() => {
+                    let earliest = facts.earliest.unwrap_or(Timestamp::MAX);
+                    view.first_due = view.first_due.min(earliest);
+                    if rule.kind == RuleKind::Fold {
+                        view.folds_at = view.folds_at.min(earliest);
+                        // Every row concerns it; those that it is done with are counted no more.
+                        view.folded |= facts.rows.saturating_add(facts.never) < alive;
+                    }
+                }
                 Some(facts) => {
                     let at = whole_due(facts, alive);
                     if at != Timestamp::MAX {
@@ -254,8 +268,8 @@ impl PartView {
     /// Of a part that no rule looks at.
     pub fn without_rules(self) -> Self {
         let never = Timestamp::MAX;
-        let view = Self { first_due: never, whole_due: never, worth_at: never, removes_at: never, ..self };
-        Self { changes: Box::default(), unmeasured: false, aside: true, ..view }
+        let view = Self { first_due: never, whole_due: never, worth_at: never, removes_at: never, folds_at: never, ..self };
+        Self { changes: Box::default(), folded: false, unmeasured: false, aside: true, ..view }
     }
 
     /// The ref that rows must stay in the file for, though they are due.

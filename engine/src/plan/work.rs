@@ -45,6 +45,8 @@ pub enum Plan {
     Prune { stream: StreamId, partition: Arc<str>, parts: Vec<PartId>, targets: Vec<Target>, cutoff: Timestamp },
     /// Make one part of several, without the rows due at `cutoff` where `delete_due`.
     Merge { stream: StreamId, partition: Arc<str>, parts: Vec<PartId>, target: Target, cutoff: Timestamp, delete_due: bool, reason: String },
+    /// Make one part of several, in which due rows of one key become one, without the rows that rules remove at `cutoff`.
+    Fold { stream: StreamId, partition: Arc<str>, parts: Vec<PartId>, target: Target, cutoff: Timestamp },
     /// The same rows in another codec, each part where it is; of each the target.
     Recompress { stream: StreamId, partition: Arc<str>, parts: Vec<PartId>, targets: Vec<Target> },
     /// The same rows on another disk, and in another codec where they are due for one.
@@ -65,6 +67,7 @@ impl Plan {
             Self::Drop { stream, .. }
             | Self::Prune { stream, .. }
             | Self::Merge { stream, .. }
+            | Self::Fold { stream, .. }
             | Self::Recompress { stream, .. }
             | Self::Move { stream, .. }
             | Self::Expire { stream, .. }
@@ -79,6 +82,7 @@ impl Plan {
             Self::Drop { parts, .. }
             | Self::Prune { parts, .. }
             | Self::Merge { parts, .. }
+            | Self::Fold { parts, .. }
             | Self::Recompress { parts, .. }
             | Self::Expire { parts, .. }
             | Self::Release { parts, .. }
@@ -87,18 +91,25 @@ impl Plan {
         }
     }
 
-    /// Of each part that is written its target; of a merge the one.
+    /// Whether its parts become one.
+    pub fn makes_one(&self) -> bool {
+        matches!(self, Self::Merge { .. } | Self::Fold { .. })
+    }
+
+    /// Of each part that is written its target; of parts that become one the one.
     pub fn targets(&self) -> &[Target] {
         match self {
             Self::Prune { targets, .. } | Self::Recompress { targets, .. } => targets,
-            Self::Merge { target, .. } | Self::Move { target, .. } | Self::Forget { target, .. } => std::slice::from_ref(target),
+            Self::Merge { target, .. } | Self::Fold { target, .. } | Self::Move { target, .. } | Self::Forget { target, .. } => {
+                std::slice::from_ref(target)
+            }
             Self::Drop { .. } | Self::Expire { .. } | Self::Release { .. } | Self::Measure { .. } => &[],
         }
     }
 
     /// Whether a rule asked for it, rather than the number of parts or a lack of room.
     pub fn is_for_rules(&self) -> bool {
-        matches!(self, Self::Prune { .. } | Self::Expire { .. } | Self::Measure { .. } | Self::Recompress { .. })
+        matches!(self, Self::Prune { .. } | Self::Fold { .. } | Self::Expire { .. } | Self::Measure { .. } | Self::Recompress { .. })
     }
 
     pub fn kind(&self) -> &'static str {
@@ -106,6 +117,7 @@ impl Plan {
             Self::Drop { .. } => "drop",
             Self::Prune { .. } => "prune",
             Self::Merge { .. } => "merge",
+            Self::Fold { .. } => "fold",
             Self::Recompress { .. } => "recompress",
             Self::Move { .. } => "move",
             Self::Expire { .. } => "expire",

@@ -167,7 +167,7 @@ fn promises(plan: &Plan, state: &StreamState) -> Vec<(DiskId, u64, u64)> {
 fn start(core: &Arc<Core>, mut plans: Vec<(Plan, Arc<StreamState>)>) {
     let order = |p: &Plan| match p {
         Plan::Drop { .. } | Plan::Release { .. } => 0,
-        Plan::Prune { .. } | Plan::Expire { .. } => 1,
+        Plan::Prune { .. } | Plan::Fold { .. } | Plan::Expire { .. } => 1,
         Plan::Measure { .. } => 2,
         Plan::Move { .. } => 3,
         Plan::Merge { .. } => 4,

@@ -1,6 +1,6 @@
 //! What jobs do to parts, done to descriptions of parts. Every job ends at the moment it is planned for.
 //!
-//! Guards: as the jobs do, a prune and a recompression of its own arm their partition's timer, a merge or move arms none; what is
+//! Guards: as the jobs do, a prune, a fold and a recompression of its own arm their partition's timer, a merge or move arms none; what is
 //! written counts for its cause.
 
 use super::{
@@ -22,6 +22,11 @@ impl State<'_> {
                 for (id, target) in parts.iter().zip(targets) {
                     self.rewrite(&[*id], target, Some(*cutoff), "prune", now)?;
                 }
+                self.timers(partition, |slot| slot.view.pruned_at = Some(now));
+                Ok(())
+            }
+            Plan::Fold { partition, parts, target, cutoff, .. } => {
+                self.rewrite(parts, target, Some(*cutoff), "merge", now)?;
                 self.timers(partition, |slot| slot.view.pruned_at = Some(now));
                 Ok(())
             }

@@ -368,6 +368,7 @@ fn random_tiered() -> impl Strategy<Value = StreamView> {
     (super::random_stream(), random_tiers(), random_rules(), parts, (seconds(), seconds(), proptest::option::of(0i64..60), 0u8..6))
         .prop_map(|(mut view, tiers, rules, mut parts, (grace, every, recompressed, stop))| {
             view.tiers = Arc::new(tiers);
+            let fold = view.rules.get(1).cloned();
             view.rules = rules.into_iter().enumerate().map(|(i, kind)| rule(i as u64, kind)).collect();
             view.stops.moves = stop == 0;
             view.settings.move_grace = std::time::Duration::from_secs(grace);
@@ -381,6 +382,7 @@ fn random_tiered() -> impl Strategy<Value = StreamView> {
                     part.changes = part.changes.iter().copied().filter(|c| (c.rule as usize) < view.rules.len()).collect()
                 });
             }
+            view.rules.extend(fold);
             view
         })
 }
@@ -403,8 +405,10 @@ proptest! {
             let mut taken = 0;
             for p in &planned.plans {
                 match p {
-                    Plan::Merge { target, parts, .. } if target.disk == d.id => taken += parts.iter().map(size).sum::<u64>(),
-                    Plan::Merge { .. } => {}
+                    Plan::Merge { target, parts, .. } | Plan::Fold { target, parts, .. } if target.disk == d.id => {
+                        taken += parts.iter().map(size).sum::<u64>();
+                    }
+                    Plan::Merge { .. } | Plan::Fold { .. } => {}
                     _ => taken += p.targets().iter().zip(p.parts()).filter(|(t, _)| t.disk == d.id).map(|(_, id)| size(id)).sum::<u64>(),
                 }
             }

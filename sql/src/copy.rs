@@ -6,7 +6,7 @@ pub use write::CopyWriter;
 
 use crate::{
     Error, Result,
-    session::{Block, Listed},
+    session::{Block, Limit},
     statement::CopyOptions,
 };
 use arrow::datatypes::SchemaRef;
@@ -22,8 +22,8 @@ pub struct CopyIn {
     pub(crate) sink: Box<dyn CopySink>,
     /// The block that fails with it.
     pub(crate) block: Option<Arc<Block>>,
-    /// Among the running statements until it ends.
-    pub(crate) listed: Option<Listed>,
+    /// What ends it before its time; among the running statements as long as this lives.
+    pub(crate) limit: Option<Limit>,
 }
 
 /// What stands behind a [`CopyIn`].
@@ -45,9 +45,13 @@ impl CopyIn {
     /// Takes the next piece, which may end anywhere, in the middle of a character too.
     ///
     /// # Errors
-    /// Names the line. The COPY has failed then and takes no more.
+    /// Names the line; `57014` where it was cancelled or its time is over. The COPY has failed then and takes no more.
     pub async fn data(&mut self, bytes: Bytes) -> Result<()> {
-        let done = self.sink.data(bytes).await;
+        let taken = self.sink.data(bytes);
+        let done = match &self.limit {
+            Some(limit) => limit.run(taken).await,
+            None => taken.await,
+        };
         if done.is_err() {
             self.fail();
         }
@@ -56,8 +60,11 @@ impl CopyIn {
 
     /// Makes all rows durable and visible; how many there were.
     pub async fn finish(self) -> Result<u64> {
-        let Self { sink, block, listed: _listed, .. } = self;
-        let done = sink.finish().await;
+        let Self { sink, block, limit, .. } = self;
+        let done = match &limit {
+            Some(limit) => limit.run(sink.finish()).await,
+            None => sink.finish().await,
+        };
         if let (Err(_), Some(block)) = (&done, block) {
             block.fail();
         }

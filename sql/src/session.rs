@@ -24,6 +24,7 @@ use crate::{
 use arrow::datatypes::{DataType, SchemaRef};
 pub(crate) use block::Block;
 use datafusion::{catalog::SchemaProvider, common::ScalarValue};
+pub(crate) use limit::Limit;
 pub(crate) use running::{Entry, Listed, Running};
 use std::{
     collections::{BTreeMap, HashMap},

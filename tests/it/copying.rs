@@ -144,3 +144,34 @@ async fn bad_binary_data_is_refused_with_its_row_and_nothing_is_kept() {
         assert_eq!(all(&db, "SELECT count(*) FROM s").await, ["0"]);
     }
 }
+
+#[tokio::test]
+async fn a_copy_is_cancelled_at_any_piece_and_at_its_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), &clock()).await;
+    db.execute("CREATE STREAM s (a int64)").await.unwrap();
+    let mut session = db.session();
+    for in_time in 0..4 {
+        let statement = session.parse("COPY s FROM STDIN").unwrap().remove(0);
+        let prepared = session.prepare(statement, &[]).await.unwrap();
+        let cancel = CancellationToken::new();
+        let Ok(Outcome::CopyIn(mut copy)) = session.execute(&prepared, Vec::new(), cancel.clone()).await else { panic!("no COPY") };
+        let mut done = Ok(());
+        for piece in 0..3 {
+            if piece == in_time {
+                cancel.cancel();
+            }
+            done = copy.data(Bytes::from_static(b"1\n")).await;
+            if done.is_err() {
+                break;
+            }
+        }
+        cancel.cancel();
+        let e = match done {
+            Ok(()) => copy.finish().await.unwrap_err(),
+            Err(e) => e,
+        };
+        assert_eq!(e.sqlstate(), "57014", "after {in_time} pieces: {e}");
+        assert_eq!(all(&db, "SELECT count(*) FROM s").await, ["0"]);
+    }
+}

@@ -41,7 +41,7 @@ pub(super) async fn run(session: &mut Session, into: &StreamName, columns: Optio
         columns: names.len(),
         sink: Box::new(Sink { reader, ingest, names }),
         block: session.block.clone(),
-        listed: None,
+        limit: None,
     }))
 }
 

@@ -15,7 +15,7 @@ use std::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-pub(super) struct Limit {
+pub(crate) struct Limit {
     cancel: CancellationToken,
     timed_out: Arc<AtomicBool>,
     timeout: Option<Duration>,
@@ -64,7 +64,7 @@ impl Limit {
                 Outcome::CopyOut(copy)
             }
             Outcome::CopyIn(mut copy) => {
-                copy.listed = Some(self.listed);
+                copy.limit = Some(self);
                 Outcome::CopyIn(copy)
             }
             other => other,

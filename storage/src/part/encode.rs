@@ -224,7 +224,8 @@ impl<W: Write + Send> PartEncoder<W> {
             let codecs = &self.options.column_codecs;
             let choose = |(i, f): (usize, &Arc<Field>)| {
                 let columns: Vec<&ArrayRef> = batches.iter().map(|b| b.column(i)).collect();
-                encoding::choose(&columns, field_id(f).and_then(|id| codecs.get(&id)))
+                let own = field_id(f).and_then(|id| codecs.get(&id));
+                encoding::choose(&columns, own, own.map_or(self.options.codec, |c| c.codec) != Codec::None)
             };
             let choices = self.options.schema.fields().iter().enumerate().map(choose).collect::<Vec<_>>();
             self.begin(choices)?;

@@ -5,7 +5,7 @@
 
 use crate::{
     codec::{ColumnCodec, Preprocessor},
-    part::dictionary::intern::Numbers,
+    part::dictionary::{delta, hybrid, intern::Numbers},
 };
 use arrow::{
     array::{Array, ArrayRef, AsArray},
@@ -33,7 +33,8 @@ pub enum Choice {
 }
 
 /// For a column whose values are `arrays`, one after another (all rows of the first row group), with the column's own CODEC if it has one.
-pub fn choose(arrays: &[&ArrayRef], codec: Option<&ColumnCodec>) -> Choice {
+/// Pages of a part whose codec `compresses` are compared as they come out of one.
+pub fn choose(arrays: &[&ArrayRef], codec: Option<&ColumnCodec>, compresses: bool) -> Choice {
     let Some(first) = arrays.first() else { return Choice::Dictionary };
     let t = match first.data_type() {
         DataType::Dictionary(_, values) => values.as_ref().clone(),
@@ -49,7 +50,7 @@ pub fn choose(arrays: &[&ArrayRef], codec: Option<&ColumnCodec>) -> Choice {
     let total = arrays.iter().map(|a| a.len()).sum();
     let sampled = |to: &DataType| stretches(arrays, total).map(|s| cast(&s, to)).collect::<Result<Vec<_>, _>>().ok();
     match t {
-        t if is_whole(&t) => sampled(&DataType::Int64).map_or(Choice::Dictionary, |s| choose_whole(&s, total)),
+        t if is_whole(&t) => sampled(&DataType::Int64).map_or(Choice::Dictionary, |s| choose_whole(&s, total, compresses)),
         DataType::Float32 | DataType::Float64 => {
             let width = if t == DataType::Float32 { 4.0 } else { 8.0 };
             sampled(&DataType::Float64).map_or(Choice::Dictionary, |s| choose_float(&s, total, width))
@@ -76,26 +77,34 @@ fn is_whole(t: &DataType) -> bool {
     t.is_integer() || matches!(t, DataType::Timestamp(..) | DataType::Date32)
 }
 
-/// Bytes a value in a dictionary, the dictionary's own share included. Equal values in a row are stored once a run.
+/// Bytes a value in a dictionary, the dictionary's own share included.
 fn dictionary_bytes(distinct: usize, runs: usize, sampled: usize, total: usize, width: f64) -> f64 {
-    // A sample that is mostly new values says that the rest is too.
-    let grown = if distinct * 2 > sampled { distinct as f64 * total as f64 / sampled.max(1) as f64 } else { distinct as f64 };
-    let bits = (grown.max(2.0)).log2().ceil();
-    let packed = (bits / 8.0).min(runs as f64 * RUN_BYTES / sampled.max(1) as f64);
-    packed + grown * width / total.max(1) as f64
+    packed_bytes(distinct, runs, sampled, total) + grown(distinct, sampled, total) * width / total.max(1) as f64
+}
+
+/// Distinct values of all rows. A sample that is mostly new values says that the rest is too.
+fn grown(distinct: usize, sampled: usize, total: usize) -> f64 {
+    if distinct * 2 > sampled { distinct as f64 * total as f64 / sampled.max(1) as f64 } else { distinct as f64 }
+}
+
+/// Bytes of a value's number. Equal values in a row are stored once a run.
+fn packed_bytes(distinct: usize, runs: usize, sampled: usize, total: usize) -> f64 {
+    let bits = (grown(distinct, sampled, total).max(2.0)).log2().ceil();
+    (bits / 8.0).min(runs as f64 * RUN_BYTES / sampled.max(1) as f64)
 }
 
 fn runs_of<T: PartialEq>(values: &[T]) -> usize {
     values.chunk_by(|a, b| a == b).count()
 }
 
-fn choose_whole(sample: &[ArrayRef], total: usize) -> Choice {
+fn choose_whole(sample: &[ArrayRef], total: usize, compresses: bool) -> Choice {
     let (mut distinct, mut runs, mut sampled, mut delta_bits) = (Numbers::new(), 0, 0usize, 0f64);
+    let mut numbers = Vec::new();
     for stretch in sample.iter().map(|s| s.as_primitive::<Int64Type>().values()) {
         sampled += stretch.len();
         runs += runs_of(stretch);
         for v in stretch {
-            distinct.number(*v as u64);
+            numbers.push(distinct.number(*v as u64));
         }
         // Blocks of 32 differences share a width, as in Parquet's miniblocks.
         for from in (1..stretch.len()).step_by(32) {
@@ -110,10 +119,35 @@ fn choose_whole(sample: &[ArrayRef], total: usize) -> Choice {
         return Choice::Dictionary;
     }
     let delta = delta_bits / 8.0 / sampled as f64 + 0.1;
-    match delta < dictionary_bytes(distinct.values.len(), runs, sampled, total, 8.0) * DELTA_BIAS {
+    let dictionary = dictionary_bytes(distinct.values.len(), runs, sampled, total, 8.0);
+    // Times with gaps differ by a few large numbers: many bits, and always the same. A codec sees that, and sees nothing in numbers that rise.
+    let packed_better = || {
+        let (delta, codes) = (packed_deltas(sample), packed_numbers(&numbers));
+        let of_sample = |bytes: &[u8]| lz4_flex::block::compress(bytes).len() as f64 / sampled as f64;
+        let values = dictionary - packed_bytes(distinct.values.len(), runs, sampled, total);
+        of_sample(&delta) < (of_sample(&codes) + values) * DELTA_BIAS
+    };
+    match delta < dictionary * DELTA_BIAS || compresses && packed_better() {
         true => Choice::Plain(Encoding::DELTA_BINARY_PACKED),
         false => Choice::Dictionary,
     }
+}
+
+/// The sample as differences, as its pages would be.
+fn packed_deltas(sample: &[ArrayRef]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for stretch in sample.iter().map(|s| s.as_primitive::<Int64Type>().values()) {
+        let bits: Vec<u64> = stretch.iter().map(|v| *v as u64).collect();
+        delta::pack::<false>(&bits, &mut out);
+    }
+    out
+}
+
+/// The sample as numbers of a dictionary.
+fn packed_numbers(numbers: &[u32]) -> Vec<u8> {
+    let mut out = Vec::new();
+    hybrid::encode(numbers, hybrid::width_of(numbers.iter().copied().max().unwrap_or(0)), &mut out);
+    out
 }
 
 fn choose_float(sample: &[ArrayRef], total: usize, width: f64) -> Choice {

@@ -158,7 +158,7 @@ fn bounds_of(bits: &[u64], kind: Kind) -> Bounds {
 }
 
 /// Appends values of 8 bytes, or of 4, whose differences wrap at 32 bits.
-fn pack<const NARROW: bool>(bits: &[u64], out: &mut Vec<u8>) {
+pub fn pack<const NARROW: bool>(bits: &[u64], out: &mut Vec<u8>) {
     let block = if NARROW { 128 } else { 256 };
     let signed = |bits: u64| if NARROW { i64::from(bits as i32) } else { bits as i64 };
     hybrid::varint(block as u64, out);

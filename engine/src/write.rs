@@ -7,6 +7,7 @@ use crate::{
     core::{Abandoned, Core},
     disks::Lease,
     facts::Gathering,
+    job::fate::{self, sees_alike},
     limits,
     place::Places,
     stream::Compiled,
@@ -18,7 +19,7 @@ use arrow::{
 use ebb_storage::{
     Error, ErrorKind, Result, Timestamp,
     ids::{BranchId, ColumnId, Generation, PartId, SchemaVersion, Sn, StreamId},
-    lineage::SnRange,
+    lineage::{Seen, SnRange},
     part::{
         Encoded, PartEncoder, PartMeta, WriteOptions,
         meta::{Origin, Placement, RuleFacts},
@@ -27,7 +28,7 @@ use ebb_storage::{
     rules::Action,
     vacuum::InFlightGuard,
 };
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 pub type Encoder = PartEncoder<PieceWriter>;
 
@@ -239,9 +240,19 @@ pub fn name(partition: &str, (min_sn, max_sn): (Sn, Sn), level: u32, id: PartId)
     format!("{partition}_{min_sn}_{max_sn}_{level}_{id}")
 }
 
-/// One origin for rows of a branch whose sns lie between these.
-pub fn origin_of(branch: BranchId, sns: &dyn Array, rows: u64) -> Option<Origin> {
-    let sns = sns.as_primitive_opt::<arrow::datatypes::Int64Type>()?;
-    let (min, max) = (arrow::compute::min(sns)?, arrow::compute::max(sns)?);
-    Some(Origin { branch, sns: SnRange { after: Sn((min as u64).saturating_sub(1)), to: Sn(max as u64) }, rows })
+/// The stretches of records of a branch that rows with these sns are of; one where a cut sees all or nothing between the first and the
+/// last, for what lies between and has no rows is not told apart otherwise.
+pub fn origins_of(branch: BranchId, sns: &dyn Array, seen: &Seen) -> Result<Vec<Origin>> {
+    let sns = sns.as_primitive_opt::<arrow::datatypes::Int64Type>().ok_or_else(|| Error::internal("sns that are no int64"))?;
+    let bounds = arrow::compute::min(sns).zip(arrow::compute::max(sns));
+    let Some((min, max)) = bounds.map(|(a, b)| (a as u64, b as u64)) else { return Ok(Vec::new()) };
+    let whole = SnRange { after: Sn(min.saturating_sub(1)), to: Sn(max) };
+    if sees_alike(seen, branch, whole) {
+        return Ok(vec![Origin { branch, sns: whole, rows: sns.len() as u64 }]);
+    }
+    let mut counts: BTreeMap<Sn, (BranchId, u64)> = BTreeMap::new();
+    for stretch in sns.values().chunk_by(|a, b| a == b) {
+        counts.entry(Sn(stretch[0] as u64)).or_insert((branch, 0)).1 += stretch.len() as u64;
+    }
+    Ok(fate::origins_of(&counts, |branch, sns| sees_alike(seen, branch, sns)))
 }

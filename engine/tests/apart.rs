@@ -261,3 +261,39 @@ async fn nothing_stays_of_dropped_branches_once_it_is_forgotten() {
     assert_eq!(values(&e, s).await, now);
     assert_eq!((listed(&e, s).len(), left[0].rows), (1, 4));
 }
+
+/// OPTIMIZE FINAL leaves one part of a partition, also where a part says of records that they might have rows in it that are gone.
+#[tokio::test]
+async fn one_final_makes_one_part_once_the_past_is_forgotten() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = open(dir.path()).await;
+    let s = e.create_stream(def("s", vec![]), false).await.unwrap();
+    let row = |v: i64| vec![rows(&[("a", START.0 + v, v), ("b", START.0 + v, v)])];
+    for v in 1..=5 {
+        e.insert(s, row(v), v1()).await.unwrap();
+    }
+    e.rollback(s, RollbackTo::Sn(Sn(2))).await.unwrap();
+    e.insert(s, row(7), v1()).await.unwrap();
+    // Of the rows that were rolled past nothing is written.
+    forget_the_past(&e, s).await;
+    insert(&e, s, 8..10).await;
+    let now = values(&e, s).await;
+    e.optimize(s, None, true).await.unwrap();
+    assert_eq!((values(&e, s).await, listed(&e, s).len()), (now.clone(), 1));
+    // The same where they were written before.
+    for v in 11..=15 {
+        insert(&e, s, v..v + 1).await;
+    }
+    e.optimize(s, None, true).await.unwrap();
+    let head = e.read().stream(s).unwrap().head_sn;
+    e.rollback(s, RollbackTo::Sn(Sn(head.0 - 3))).await.unwrap();
+    for v in 21..=23 {
+        insert(&e, s, v..v + 1).await;
+    }
+    let now: Vec<i64> = now.into_iter().chain([11, 12, 21, 22, 23]).collect();
+    forget_the_past(&e, s).await;
+    e.optimize(s, None, true).await.unwrap();
+    let left = listed(&e, s);
+    assert_eq!(values(&e, s).await, now);
+    assert_eq!(left.len(), 1, "{:?}", left.iter().map(|p| (&p.origins, p.rows)).collect::<Vec<_>>());
+}

@@ -20,7 +20,7 @@ use ebb_storage::{
     clock::Stopwatch,
     decision,
     ids::{BranchId, ColumnId, PartId, StreamId},
-    lineage::SnRange,
+    lineage::{Seen, SnRange},
     manifest::{Edit, Expect, edit::PartEvent},
     part::{PartMeta, meta::Deletion, raw_bytes},
     refs::Needs,
@@ -72,9 +72,11 @@ async fn flush_now(core: &Core, stream: StreamId, forget: &[SnRange]) -> Result<
         });
         busy(move || shares(&compiled, &tail, needs.as_ref(), compiler.as_ref())).await?
     };
+    let layout = folded::layout(&state, &tail);
+    let seen = Arc::new(layout.seen(&layout.head()));
     let mut stored: Vec<Stored> = Vec::with_capacity(shares.len());
     for share in shares {
-        match write_share(core, stream, &compiled, share, now).await {
+        match write_share(core, stream, &compiled, share, (&seen, now)).await {
             Ok(part) => stored.push(part),
             Err(e) => {
                 stored.into_iter().for_each(|s| s.abandon(core));
@@ -192,9 +194,15 @@ fn shares(compiled: &Compiled, tail: &Tail, needs: Option<&Needs>, compiler: &dy
     Ok(shares.into_iter().map(share).collect())
 }
 
-async fn write_share(core: &Core, stream: StreamId, compiled: &Arc<Compiled>, share: Share, now: Timestamp) -> Result<Stored> {
+async fn write_share(
+    core: &Core,
+    stream: StreamId,
+    compiled: &Arc<Compiled>,
+    share: Share,
+    (seen, now): (&Arc<Seen>, Timestamp),
+) -> Result<Stored> {
     let Share { branch, partition, batches, filled } = share;
-    let for_encoder = compiled.clone();
+    let (for_encoder, seen) = (compiled.clone(), seen.clone());
     let bytes = batches.iter().map(|(r, _)| raw_bytes(r) as u64).sum();
     let rows = batches.iter().map(|(r, _)| r.num_rows() as u64).sum();
     let facts = write::facts_of_moves(compiled, batches.iter().map(|(r, _)| r));
@@ -204,19 +212,19 @@ async fn write_share(core: &Core, stream: StreamId, compiled: &Arc<Compiled>, sh
         batches.iter().try_for_each(|(rows, _)| unsorted.push(&for_encoder, rows))?;
         let sns: Vec<&dyn arrow::array::Array> = batches.iter().map(|(_, s)| s.as_ref()).collect();
         let sns = arrow::compute::concat(&sns)?;
-        let origin = write::origin_of(branch, sns.as_ref(), unsorted.rows() as u64);
+        let origins = write::origins_of(branch, sns.as_ref(), &seen)?;
         drop(batches);
-        Ok((unsorted.gathered()?.encode(&for_encoder, &sns, encoder)?, origin))
+        Ok((unsorted.gathered()?.encode(&for_encoder, &sns, encoder)?, origins))
     };
-    let (written, (facts, origin)) = write::write(core, stream, places, compiled.write.clone(), batches, fill).await?;
-    let (Some(written), Some(origin)) = (written, origin) else { return Err(Error::internal("a share of the tail without rows")) };
+    let (written, (facts, origins)) = write::write(core, stream, places, compiled.write.clone(), batches, fill).await?;
+    let written = written.ok_or_else(|| Error::internal("a share of the tail without rows"))?;
     let about = About {
         partition,
         schema_version: compiled.def.schema_version,
         filled,
         carried: Vec::new(),
         facts,
-        origins: vec![origin],
+        origins,
         sn_in_meta: false,
         level: 0,
         written_at: now,

@@ -14,7 +14,7 @@ use ebb_storage::{
     refs::{Dropped, Needs, Rounding},
 };
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
@@ -62,7 +62,7 @@ impl Judge {
 
     /// Whether main's head sees all or nothing of what `branch` wrote there.
     pub fn sees_alike(&self, branch: BranchId, sns: SnRange) -> bool {
-        !matches!(self.main.of_rows(std::iter::once((branch, sns))), Visibility::Some(_))
+        sees_alike(&self.main, branch, sns)
     }
 
     /// Which records may stand for which.
@@ -283,15 +283,18 @@ impl Fate {
     }
 }
 
-/// The branches and sns of rows as few stretches, none of which overlap, and of each of which main's head sees all or nothing.
-pub fn origins_of(counts: &std::collections::BTreeMap<Sn, (BranchId, u64)>, judge: &Judge) -> Vec<Origin> {
+/// Whether a cut sees all or nothing of what `branch` wrote there.
+pub fn sees_alike(seen: &Seen, branch: BranchId, sns: SnRange) -> bool {
+    !matches!(seen.of_rows(std::iter::once((branch, sns))), Visibility::Some(_))
+}
+
+/// The branches and sns of rows as few stretches, none of which overlap, and each of which is seen `alike`: all of it or nothing.
+pub fn origins_of(counts: &BTreeMap<Sn, (BranchId, u64)>, alike: impl Fn(BranchId, SnRange) -> bool) -> Vec<Origin> {
     let mut all: Vec<Origin> = Vec::new();
     for (sn, (branch, rows)) in counts {
         let with = |last: &Origin| SnRange { after: last.sns.after, to: *sn };
         match all.last_mut() {
-            Some(last) if last.branch == *branch && judge.sees_alike(*branch, with(last)) => {
-                (last.sns.to, last.rows) = (*sn, last.rows + rows)
-            }
+            Some(last) if last.branch == *branch && alike(*branch, with(last)) => (last.sns.to, last.rows) = (*sn, last.rows + rows),
             _ => all.push(Origin { branch: *branch, sns: SnRange { after: Sn(sn.0.saturating_sub(1)), to: *sn }, rows: *rows }),
         }
     }

@@ -77,6 +77,14 @@ fn of_rule(meta: &PartMeta, part: &PartView, scene: &Scene<'_>, index: usize, ru
         decision.detail = "the part is dropped whole by another rule".to_owned();
         decision.next_attempt_at = None;
     }
+    if rule.kind == RuleKind::Fold
+        && decision.state == State::NotDue
+        && let Some(until) = super::fold::joins(scene, part)
+    {
+        let state = if until.is_some() { State::WaitingTimeout } else { State::DueQueued };
+        let next_attempt_at = until.or(Some(scene.now));
+        return Decision { action: Action::GroupBy, state, due_at: decision.due_at, next_attempt_at, detail: String::new() };
+    }
     match (&rule.kind, decision.action) {
         (RuleKind::Fold, Action::Delete) => Decision { action: Action::GroupBy, ..decision },
         (RuleKind::Reset, Action::Delete) => Decision { action: Action::Reset, ..decision },

@@ -23,6 +23,17 @@ pub fn together<'a>(scene: &Scene<'a>, other: impl Fn(&PartView) -> bool) -> Vec
     }
 }
 
+/// The same on demand, whatever the distance of prunes.
+pub fn eagerly<'a>(scene: &Scene<'a>, other: impl Fn(&PartView) -> bool) -> Vec<Vec<&'a PartView>> {
+    groups(scene, other)
+}
+
+/// Whether a part is to be folded together with others though no row of it has come due since it was folded, and until when that waits.
+pub fn joins(scene: &Scene<'_>, part: &PartView) -> Option<Option<Timestamp>> {
+    let joins = part.folded && groups(scene, |_| false).iter().flatten().any(|p| p.id == part.id);
+    joins.then(|| waits(scene))
+}
+
 /// When parts of the partition are to be folded together that wait for the distance of prunes.
 pub fn wakes_at(scene: &Scene<'_>) -> Option<Timestamp> {
     waits(scene).filter(|_| !groups(scene, |_| false).is_empty())

@@ -3,6 +3,7 @@
 use super::{
     choice, compact,
     decide::Scene,
+    fold,
     round::Plan,
     target::{self, Ledger},
     view::{PartView, StreamView},
@@ -48,6 +49,10 @@ fn of_partition(scene: &Scene<'_>, whole: bool, drops: &mut Vec<PartId>, ledger:
         ids.sort_unstable();
         ids
     };
+    // Rows of one key become one together; what is merged whole is folded with all others anyway.
+    let is_left = |p: &PartView| left.iter().any(|l| l.id == p.id);
+    let folds = if whole || !delete_due { Vec::new() } else { fold::eagerly(scene, |p| !is_left(p)) };
+    let folds: Vec<Vec<PartId>> = folds.iter().map(|parts| ids(parts)).collect();
     let mut families: Vec<u32> = left.iter().map(|p| p.family).collect();
     families.sort_unstable();
     families.dedup();
@@ -60,7 +65,8 @@ fn of_partition(scene: &Scene<'_>, whole: bool, drops: &mut Vec<PartId>, ledger:
         if whole {
             return of_family().map(|p| p.id).collect::<Vec<PartId>>();
         }
-        let merges = |p: &&PartView| scene.volume(p).is_none_or(|v| !v.prefer_not_to_merge);
+        let is_folded = |p: &PartView| folds.iter().any(|f| f.binary_search(&p.id).is_ok());
+        let merges = |p: &&PartView| scene.volume(p).is_none_or(|v| !v.prefer_not_to_merge) && !is_folded(p);
         // Of one volume, the hottest that has two: no row becomes cold by its neighbours.
         let volume = |p: &PartView| stream.tiers.volume_of(p.disk);
         let mut volumes: Vec<_> = of_family().filter(merges).map(volume).collect();
@@ -70,6 +76,7 @@ fn of_partition(scene: &Scene<'_>, whole: bool, drops: &mut Vec<PartId>, ledger:
         volumes.into_iter().map(|v| compact::choose_eagerly(of(v), &stream.settings)).find(|c| !c.is_empty()).unwrap_or_default()
     });
     let merges: Vec<Vec<PartId>> = merges.filter(|m| m.len() > 1).collect();
+    let merges: Vec<Vec<PartId>> = folds.iter().cloned().chain(merges).collect();
     let mut plans = Vec::new();
     if !unneeded.is_empty() {
         plans.push(Plan::Release { stream: id, parts: ids(&unneeded) });

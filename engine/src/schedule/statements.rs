@@ -165,10 +165,13 @@ impl Engine {
         let mut failed: Option<Error> = None;
         (answer.parts_before, answer.rows_before, answer.bytes_before) = sums(&before, partition);
         // Only the parts there are now: rows that arrive meanwhile are the next one's work.
-        for _ in 0..limits::SETTLE_ROUNDS {
+        for round in 0..limits::SETTLE_ROUNDS {
             core.jobs.wait(Some(stream)).await;
             let state = core.stream(stream)?;
             let view = views::stream_view(core, &state)?;
+            // A part that lay apart may not once what nobody needs is gone from it.
+            let apart: BTreeSet<PartId> = view.partitions.iter().flat_map(|p| &p.parts).filter(|p| p.family > 0).map(|p| p.id).collect();
+            let again = |parts: &[PartId]| final_ && round == 0 && parts.iter().any(|p| apart.contains(p));
             // What was due and is pruned before the others are merged, see there.
             let (now, parts) = (core.now(), || view.partitions.iter().flat_map(|p| &p.parts));
             let pinned = final_ && parts().any(|p| p.pin.is_some());
@@ -182,7 +185,7 @@ impl Engine {
                 let kind = plan.kind().to_owned();
                 // Rows that a ref keeps are recorded as gone first: then their parts are merged as others are.
                 done &= !(matches!(plan, Plan::Expire { .. })
-                    || matches!(&plan, Plan::Prune { parts, .. } if parts.iter().any(|p| goes_first.contains(p))));
+                    || matches!(&plan, Plan::Prune { parts, .. } if again(parts) || parts.iter().any(|p| goes_first.contains(p))));
                 match carry_out(core, plan, &state).await? {
                     Done::Yes => {}
                     Done::PlanAnew => done = false,

@@ -206,7 +206,7 @@ impl Pass<'_> {
             filled: rewritten.filled.clone(),
             carried: self.carried.to_vec(),
             facts: if ages { rewritten.facts.clone() } else { Vec::new() },
-            origins: rewritten.records.as_ref().map_or_else(hull, |r| fate::origins_of(r, judge)),
+            origins: rewritten.records.as_ref().map_or_else(hull, |r| fate::origins_of(r, |branch, sns| judge.sees_alike(branch, sns))),
             sn_in_meta: sources.len() == 1 && sources[0].sn_in_meta && rewritten.sns_untouched,
             level: self.level,
             written_at: self.job.core.now(),

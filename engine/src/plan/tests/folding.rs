@@ -77,6 +77,40 @@ fn folding_together_keeps_the_distance_of_prunes_and_the_bounds_of_merges() {
     }
 }
 
+/// OPTIMIZE waits for no distance; what is not folded is merged beside.
+#[test]
+fn optimize_folds_together_whatever_the_timers_say() {
+    let mut view = folding(vec![due(1, 5), folded(2), part(3, NEVER, NEVER), part(4, NEVER, NEVER), due(5, 50)]);
+    view.settings.prune_every = std::time::Duration::from_secs(100);
+    view.partitions[0].pruned_at = Some(at(9));
+    let kinds = |whole| optimize(&view, None, whole, at(10)).iter().map(|p| (p.kind(), p.parts().to_vec())).collect::<Vec<_>>();
+    assert_eq!(kinds(false), [("merge", ids(&[1, 2])), ("merge", ids(&[3, 4, 5]))]);
+    assert_eq!(kinds(true), [("merge", ids(&[1, 2, 3, 4, 5]))]);
+}
+
+/// A folded part that is to be joined with another says so, and what it waits for.
+#[test]
+fn a_folded_part_that_waits_for_another_says_so() {
+    let facts =
+        |rows| RuleFacts { rule: Fingerprint(2), rows, never: 0, earliest: (rows > 0).then(|| at(90)), latest: (rows > 0).then(|| at(90)) };
+    let meta = meta(10, vec![facts(4)]);
+    let mut view = folding(vec![]);
+    let own = PartView::of(&meta, &view.rules);
+    assert!(own.folded && own.folds_at == at(90));
+    assert!(!PartView::of(&PartMeta { facts: vec![facts(10)], ..meta.clone() }, &view.rules).folded);
+    let states = |view: &StreamView| {
+        let scene = Scene::new(view, &view.partitions[0], at(10));
+        explain::explain(&meta, &own, &scene, false).into_iter().map(|r| (r.action, r.state, r.next_attempt_at)).collect::<Vec<_>>()
+    };
+    view.partitions[0].parts = vec![own.clone()];
+    assert_eq!(states(&view), [("group_by".to_owned(), State::NotDue, Some(at(90)))]);
+    view.partitions[0].parts.push(folded(7));
+    assert_eq!(states(&view), [("group_by".to_owned(), State::DueQueued, Some(at(10)))]);
+    view.settings.prune_every = std::time::Duration::from_secs(100);
+    view.partitions[0].pruned_at = Some(at(9));
+    assert_eq!(states(&view), [("group_by".to_owned(), State::WaitingTimeout, Some(at(109)))]);
+}
+
 #[test]
 fn what_waits_for_another_reason_is_not_folded_with_others() {
     let pin = || Some(Box::new(Pin { by: PinnedBy::Tag, name: "t".into() }));

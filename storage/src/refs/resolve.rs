@@ -109,7 +109,7 @@ impl StreamState {
         let main = || self.records.values().rev().filter(|r| r.branch == BranchId::MAIN);
         let Some(line) = main().find(|r| r.time <= t) else {
             // Of the oldest line, which may stand for many records, the first is known too.
-            let first = main().last().map(|r| r.first());
+            let first = main().next_back().map(|r| r.first());
             return match first.filter(|(sn, at)| *at <= t && self.readable.contains(*sn)) {
                 Some((sn, _)) => Ok(Resolved { cut: Cut { sn, ..self.head() }, sn, schema: None }),
                 None => refuse(self.oldest()),

@@ -192,8 +192,9 @@ async fn step(e: &Engine, s: &mut StreamId, n: usize) -> Result<()> {
         1 => _ = e.insert(*s, vec![rows(&[old("a", 1), old("a", 2), old("b", 4)])], v1()).await?,
         2 => e.settle(None).await?,
         3 => _ = e.insert(*s, vec![rows(&[old("a", 8), fresh("a", 16)])], v1()).await?,
-        4 => _ = e.optimize(*s, None, true).await?,
-        _ => e.settle(None).await?,
+        // Folded into what was folded.
+        4 => e.settle(None).await?,
+        _ => _ = e.optimize(*s, None, true).await?,
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
-//! The engine's history beside a model of it: one seed drives inserts, deletes, columns, rollbacks, fast-forwards, cherry-picks, branches,
-//! tags, merges, rules, expiry, a moving clock and losses of power; every cut that is kept reads exactly what the model says.
+//! The engine's history beside a model of it: one seed drives inserts, deletes, transactions, columns, rollbacks, fast-forwards,
+//! cherry-picks, branches, tags, readers, leases, copies, merges, rules, expiry, a moving clock and losses of power, between statements and
+//! inside of them; every cut that is kept reads exactly what the model says.
 //!
 //! The model knows nothing of intervals, parts or files: a state is the set of records that it sees, a row is there if one of them wrote it
 //! and none of them deleted it, and a rule takes it from whoever had not named it before. What is kept is the engine's own word, checked
@@ -8,12 +9,15 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+#[path = "history_model/beside.rs"]
+mod beside;
 mod support;
 
 use arrow::array::{RecordBatch, new_null_array};
+use beside::Reading;
 use ebb_engine::{
     AsOf, DeleteRequest, Engine, ErrorKind, InsertOptions, LivePart, StreamView, Timestamp,
-    history::{NewRef, Overrides, RefMode, RollbackTo},
+    history::{NewRef, Overrides, ReadLease, RefMode, RollbackTo},
 };
 use ebb_storage::{
     column_type::ColumnType,
@@ -22,7 +26,7 @@ use ebb_storage::{
     manifest::invariants,
     refs::RefKind,
     stream_def::ColumnDef,
-    testkit::crash_store::{CrashDisk, Unsynced},
+    testkit::crash_store::CrashDisk,
 };
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, hash_map::Entry},
@@ -70,6 +74,9 @@ struct Record {
     what: What,
     /// What its branch sees from it on: records.
     sees: BTreeSet<u64>,
+    /// The record that it stands on.
+    parent: u64,
+    at: Timestamp,
 }
 
 #[derive(Debug, Clone)]
@@ -100,6 +107,7 @@ struct Model {
     heads: Vec<u64>,
     moment: u64,
     next_v: i64,
+    now: Timestamp,
 }
 
 impl Model {
@@ -110,10 +118,13 @@ impl Model {
         self.heads[branch]
     }
     fn new_record(&mut self, branch: Branch, sn: u64, what: What, sees: BTreeSet<u64>) {
+        self.new_on(branch, sn, what, sees, self.heads[branch]);
+    }
+    fn new_on(&mut self, branch: Branch, sn: u64, what: What, sees: BTreeSet<u64>, parent: u64) {
         assert_eq!(sn, self.records.len() as u64 + 1, "sns are dense");
         let mut sees = sees;
         sees.insert(sn);
-        self.records.insert(sn, Record { branch, what, sees });
+        self.records.insert(sn, Record { branch, what, sees, parent, at: self.now });
         self.heads[branch] = sn;
     }
     /// Values seen by a set of records, by somebody for whom removals by rules count up to `horizon`.
@@ -142,14 +153,29 @@ impl Model {
     }
     /// Rules take what is due from main, and from what main has taken over.
     fn age(&mut self, now: Timestamp) {
+        self.take_due(now, |_, _| true);
+    }
+    /// Those of which `gone` says so.
+    fn take_due(&mut self, now: Timestamp, gone: impl Fn(i64, &Row) -> bool) {
         self.moment += 1;
         let main = self.sees(self.head(0));
-        for row in self.rows.values_mut() {
+        for (v, row) in &mut self.rows {
             let aged = row.branch == 0 || main.contains(&row.sn);
-            if aged && row.expired.is_none() && row.ts + LIFE_DAYS * DAY <= now.0 {
+            if aged && row.expired.is_none() && row.ts + LIFE_DAYS * DAY <= now.0 && gone(*v, row) {
                 row.expired = Some(self.moment);
             }
         }
+    }
+    fn is_due(&self, row: &Row, now: Timestamp) -> bool {
+        row.ts + LIFE_DAYS * DAY <= now.0
+    }
+    /// Whether `of` is `sn` or stands on it.
+    fn is_ancestor(&self, sn: u64, of: u64) -> bool {
+        let mut at = of;
+        while at > sn {
+            at = self.records[&at].parent;
+        }
+        at == sn
     }
     fn end_names(&mut self, now: Timestamp) {
         self.names.retain(|_, n| n.ends.is_none_or(|at| at > now));
@@ -172,6 +198,9 @@ struct World {
     did: String,
     /// Rows of files, which never change.
     files: HashMap<(PartId, Generation), Vec<(i64, i64)>>,
+    readers: BTreeMap<String, Reading>,
+    /// With the record that each keeps, and until when.
+    leases: Vec<(ReadLease, u64, Timestamp)>,
 }
 
 impl World {
@@ -187,8 +216,21 @@ impl World {
         }
         let s = e.create_stream(d, false).await.unwrap();
         let (records, rows, names) = Default::default();
-        let model = Model { records, rows, names, heads: vec![0], moment: 0, next_v: 0 };
-        Self { dice: Dice(seed), machine, e, s, model, readable: BTreeSet::new(), seed, step: 0, did: String::new(), files: HashMap::new() }
+        let model = Model { records, rows, names, heads: vec![0], moment: 0, next_v: 0, now: START };
+        Self {
+            dice: Dice(seed),
+            machine,
+            e,
+            s,
+            model,
+            readable: BTreeSet::new(),
+            seed,
+            step: 0,
+            did: String::new(),
+            files: HashMap::new(),
+            readers: BTreeMap::new(),
+            leases: Vec::new(),
+        }
     }
 
     fn told(&self) -> String {
@@ -207,9 +249,11 @@ impl World {
         assert!(newest.iter().all(|sn| before.last().is_none_or(|last| sn > last)), "{}: {newest:?} came back", self.told());
         let live = self.model.names.values().filter(|n| n.ends.is_none_or(|at| at > self.e.now()));
         let kept = live.map(|n| if n.kind == RefKind::Tag { n.sn } else { self.model.head(n.branch) });
-        for sn in kept.chain([self.model.head(0)]).filter(|sn| *sn > 0) {
+        let leased = self.leases.iter().filter(|(.., until)| *until > self.e.now()).map(|(_, sn, _)| *sn);
+        for sn in kept.chain([self.model.head(0)]).chain(leased).filter(|sn| *sn > 0) {
             assert!(now.contains(&sn), "{}: {sn} is a head or named, and forgotten", self.told());
         }
+        self.readers_keep(&now);
         self.readable = now;
     }
 
@@ -263,6 +307,7 @@ impl World {
                 self.reads(AsOf::Sn(Sn(sn)), self.model.at(sn)).await;
             }
         }
+        self.check_readers().await;
         let gone: Vec<u64> = (1..=self.model.records.len() as u64).filter(|sn| !self.readable.contains(sn)).collect();
         if !gone.is_empty() {
             let sn = *self.dice.one_of(&gone);
@@ -278,23 +323,26 @@ impl World {
         let n = 1 + self.dice.below(6) as i64;
         let vs: Vec<i64> = (self.model.next_v..self.model.next_v + n).collect();
         self.model.next_v += n;
-        // Some are old already, some of another partition.
-        let at = |dice: &mut Dice, now: i64| now - dice.below(5) as i64 * DAY + dice.below(2) as i64 * 30 * DAY;
-        let now = self.e.now().0;
-        let of: Vec<(i64, i64)> = vs.iter().map(|v| (at(&mut self.dice, now) + v, *v)).collect();
-        let (batch, schema_version) = self.in_columns_of_today(&of);
+        let of: Vec<(i64, i64)> = vs.iter().map(|v| (self.some_time() + v, *v)).collect();
+        let (batch, schema_version) = rows_of_values(&self.e, self.s, &of);
         let options = InsertOptions { branch: (branch > 0).then_some(name.clone()), schema_version, ..v1() };
         self.did = format!("insert of {vs:?} to {name}");
         let expired = self.model.names.get(&name).is_some_and(|n| n.ends.is_some_and(|at| at <= self.e.now()));
+        self.may_cut();
         let sn = match self.dice.below(4) {
             0 => {
                 let staged = self.e.stage(self.s, options).await;
-                let Ok(mut staged) = staged else { return assert!(expired, "{}", self.told()) };
-                staged.push(batch).await.unwrap();
-                staged.finish().await.map(|i| i.sn.0)
+                match staged {
+                    Ok(mut staged) => match staged.push(batch).await {
+                        Ok(_) => staged.finish().await.map(|i| i.sn.0),
+                        Err(e) => Err(e),
+                    },
+                    Err(e) => Err(e),
+                }
             }
             _ => self.e.insert(self.s, vec![batch], options).await.map(|i| i.sn.0),
         };
+        let Some(sn) = self.done_or_found(sn).await else { return };
         let Ok(sn) = sn else { return assert!(expired, "{}: {}", self.told(), sn.unwrap_err()) };
         for (ts, v) in of {
             self.model.rows.insert(v, Row { ts, branch, sn, expired: None });
@@ -303,18 +351,9 @@ impl World {
         self.model.new_record(branch, sn, What::Inserted(vs), sees);
     }
 
-    /// (ts, v) with NULL for columns that came later.
-    fn in_columns_of_today(&self, of: &[(i64, i64)]) -> (RecordBatch, SchemaVersion) {
-        let def = self.e.read().stream(self.s).unwrap().def;
-        let plain = rows(&of.iter().map(|(ts, v)| ("h", *ts, *v)).collect::<Vec<_>>());
-        let schema = def.row_schema();
-        let mut columns = plain.columns().to_vec();
-        let last = columns.pop().unwrap();
-        while columns.len() + 1 < schema.fields().len() {
-            columns.push(new_null_array(schema.field(columns.len()).data_type(), of.len()));
-        }
-        columns.push(last);
-        (RecordBatch::try_new(schema, columns).unwrap(), def.schema_version)
+    /// Some are old already, some of another partition.
+    fn some_time(&mut self) -> i64 {
+        self.e.now().0 - self.dice.below(5) as i64 * DAY + self.dice.below(2) as i64 * 30 * DAY
     }
 
     async fn delete(&mut self) {
@@ -332,10 +371,16 @@ impl World {
         let v = if there.is_empty() || self.dice.below(8) == 0 { -1 } else { *self.dice.one_of(&there) };
         self.did = format!("delete of {v} from {name}");
         let request = DeleteRequest { branch: (branch > 0).then_some(name), ..deleting(&self.e, self.s, &format!("v = {v}")) };
-        let done = self.e.delete(request).await.unwrap();
-        assert_eq!(done.rows, u64::from(v >= 0), "{}", self.told());
-        if let Some(sn) = done.sn {
-            self.model.new_record(branch, sn.0, What::Deleted(BTreeSet::from([v])), sees);
+        self.may_cut();
+        let done = self.e.delete(request).await;
+        if let Ok(done) = &done {
+            assert_eq!((done.rows, done.sn.is_some()), (u64::from(v >= 0), v >= 0), "{}", self.told());
+        }
+        if v < 0 {
+            return self.ends_cut().await;
+        }
+        if let Some(sn) = self.done_or_found(done.map(|d| d.sn.map_or(0, |sn| sn.0))).await {
+            self.model.new_record(branch, sn.unwrap(), What::Deleted(BTreeSet::from([v])), sees);
         }
     }
 
@@ -346,13 +391,18 @@ impl World {
         let all: Vec<u64> = self.readable.iter().copied().collect();
         let to = *self.dice.one_of(&all);
         self.did = format!("rollback to {to}");
-        match self.e.rollback(self.s, RollbackTo::Sn(Sn(to))).await {
-            Ok(done) => {
-                assert_eq!((done.previous_sn.0, done.target_sn.0), (self.model.head(0), to), "{}", self.told());
+        self.may_cut();
+        let done = self.e.rollback(self.s, RollbackTo::Sn(Sn(to))).await;
+        if let Ok(done) = &done {
+            assert_eq!((done.previous_sn.0, done.target_sn.0), (self.model.head(0), to), "{}", self.told());
+        }
+        match self.done_or_found(done.map(|d| d.current_sn.0)).await {
+            None => {}
+            Some(Ok(sn)) => {
                 let sees = self.model.sees(to);
-                self.model.new_record(0, done.current_sn.0, What::Moved, sees);
+                self.model.new_on(0, sn, What::Moved, sees, to);
             }
-            Err(e) => {
+            Some(Err(e)) => {
                 assert!(e.kind() == ErrorKind::Invalid && self.model.records[&to].branch > 0, "{}: {e}", self.told());
             }
         }
@@ -366,20 +416,28 @@ impl World {
             return;
         }
         self.did = format!("fast_forward of {branch} to {to}");
-        match self.e.fast_forward(self.s, &branch, &to).await {
-            Ok(done) if done.current_sn == done.previous_sn => {}
-            Ok(done) => {
-                let sees = self.model.sees(self.model.head(target));
+        self.may_cut();
+        let done = self.e.fast_forward(self.s, &branch, &to).await;
+        if done.as_ref().is_ok_and(|d| d.current_sn == d.previous_sn) {
+            return self.ends_cut().await;
+        }
+        if let Ok(done) = &done {
+            assert_eq!(done.target_sn.0, self.model.head(target), "{}", self.told());
+        }
+        match self.done_or_found(done.map(|d| d.current_sn.0)).await {
+            None => {}
+            Some(Ok(sn)) => {
+                let target = self.model.head(target);
                 // Nothing that the branch had is lost but what a record of its own took.
-                assert_eq!(done.target_sn.0, self.model.head(target), "{}", self.told());
-                self.model.new_record(moved, done.current_sn.0, What::Moved, sees);
+                let sees = self.model.sees(target);
+                self.model.new_on(moved, sn, What::Moved, sees, target);
                 self.model.moment += 1;
                 let moment = self.model.moment;
                 if let Some(n) = self.model.names.get_mut(&branch) {
                     n.horizon = moment;
                 }
             }
-            Err(e) => assert_eq!(e.kind(), ErrorKind::Conflict, "{}: {e}", self.told()),
+            Some(Err(e)) => assert_eq!(e.kind(), ErrorKind::Conflict, "{}: {e}", self.told()),
         }
     }
 
@@ -395,13 +453,16 @@ impl World {
         // A delete of rows that main does not have is picked after them.
         let main = self.model.values(&sees, u64::MAX);
         let idle = matches!(&self.model.records[&n].what, What::Deleted(vs) if !vs.iter().any(|v| main.contains(v)));
-        match self.e.cherrypick(self.s, Sn(n)).await {
-            Ok(done) => {
+        self.may_cut();
+        let done = self.e.cherrypick(self.s, Sn(n)).await;
+        match self.done_or_found(done.map(|d| d.current_sn.0)).await {
+            None => {}
+            Some(Ok(sn)) => {
                 assert!(!has && !moved, "{}", self.told());
                 sees.insert(n);
-                self.model.new_record(0, done.current_sn.0, What::Moved, sees);
+                self.model.new_record(0, sn, What::Moved, sees);
             }
-            Err(e) => {
+            Some(Err(e)) => {
                 assert!((has || moved || idle) && matches!(e.kind(), ErrorKind::Conflict | ErrorKind::Invalid), "{}: {e}", self.told())
             }
         }
@@ -465,8 +526,14 @@ impl World {
         self.did = format!("expire {older_than:?} {retain_last:?}");
         let overrides = Overrides { older_than, retain_last, dry_run: false };
         let tried = self.e.expire_snapshots(self.s, Overrides { dry_run: true, ..overrides }).await.unwrap();
-        let done = self.e.expire_snapshots(self.s, overrides).await.unwrap();
-        assert!(tried.snapshots_removed <= done.snapshots_removed, "{}: {tried:?} {done:?}", self.told());
+        self.may_cut();
+        match self.e.expire_snapshots(self.s, overrides).await {
+            Ok(done) => assert!(tried.snapshots_removed <= done.snapshots_removed, "{}: {tried:?} {done:?}", self.told()),
+            Err(e) => assert!(self.machine.power.is_off(), "{}: {e}", self.told()),
+        }
+        if self.ended_cut().await {
+            self.e.expire_snapshots(self.s, overrides).await.unwrap();
+        }
         self.model.end_names(self.e.now());
         self.look(true);
     }
@@ -484,14 +551,13 @@ impl World {
     }
 
     async fn power_loss(&mut self) {
-        let (now, unsynced) = (self.e.now(), *self.dice.one_of(&[Unsynced::Lost, Unsynced::Torn, Unsynced::Kept]));
-        self.did = format!("loss of power, {unsynced:?}");
-        self.machine = self.machine.reopen(unsynced);
-        self.e = open_on(&self.machine, now).await.unwrap_or_else(|e| panic!("{}: {e}", self.told()));
+        self.did = "loss of power".to_owned();
+        self.machine.power.turn_off();
+        self.ends_cut().await;
     }
 
     async fn step(&mut self) {
-        match self.dice.below(30) {
+        match self.dice.below(42) {
             0..=8 => self.insert().await,
             9..=12 => self.delete().await,
             13..=14 => self.rollback().await,
@@ -504,29 +570,51 @@ impl World {
             25 if self.dice.below(3) == 0 => self.alter().await,
             25 => {
                 self.did = "truncate".to_owned();
-                let sn = self.e.truncate(self.s).await.unwrap();
-                self.model.new_record(0, sn.0, What::Moved, BTreeSet::new());
+                self.may_cut();
+                let done = self.e.truncate(self.s).await.map(|sn| sn.0);
+                if let Some(sn) = self.done_or_found(done).await {
+                    self.model.new_record(0, sn.unwrap(), What::Moved, BTreeSet::new());
+                }
             }
             26 => {
                 self.did = "flush".to_owned();
-                self.e.flush(None).await.unwrap();
+                self.may_cut();
+                let done = self.e.flush(None).await;
+                assert!(done.is_ok() || self.machine.power.is_off(), "{}", self.told());
+                self.ends_cut().await;
             }
             27 => {
                 self.did = "optimize".to_owned();
                 let final_ = self.dice.below(2) == 0;
-                self.e.optimize(self.s, None, final_).await.unwrap();
-                self.model.age(self.e.now());
+                self.may_cut();
+                let done = self.e.optimize(self.s, None, final_).await;
+                assert!(done.is_ok() || self.machine.power.is_off(), "{}", self.told());
+                if self.ended_cut().await {
+                    self.e.optimize(self.s, None, final_).await.unwrap();
+                }
+                self.age().await;
                 self.look(false);
                 return self.check(true).await;
             }
             28 => {
                 self.did = "settle".to_owned();
-                self.e.settle(None).await.unwrap();
+                self.may_cut();
+                let done = self.e.settle(None).await;
+                assert!(done.is_ok() || self.machine.power.is_off(), "{}", self.told());
+                if self.ended_cut().await {
+                    self.e.settle(None).await.unwrap();
+                }
                 self.model.end_names(self.e.now());
-                self.model.age(self.e.now());
+                self.age().await;
                 self.look(true);
                 return self.check(true).await;
             }
+            29..=30 => self.create_reader().await,
+            31..=32 => self.advance_reader().await,
+            33 => self.drop_reader().await,
+            34..=35 => self.lease(),
+            36..=38 => self.transaction().await,
+            39 if self.dice.below(2) == 0 => return self.deduplicate().await,
             _ => {
                 let hours = 1 + self.dice.below(40) as i64;
                 self.did = format!("{hours} hours");
@@ -537,6 +625,20 @@ impl World {
         self.look(false);
         self.check(false).await;
     }
+}
+
+/// (ts, v) with NULL for columns that came later.
+fn rows_of_values(e: &Engine, s: StreamId, of: &[(i64, i64)]) -> (RecordBatch, SchemaVersion) {
+    let def = e.read().stream(s).unwrap().def;
+    let plain = rows(&of.iter().map(|(ts, v)| ("h", *ts, *v)).collect::<Vec<_>>());
+    let schema = def.row_schema();
+    let mut columns = plain.columns().to_vec();
+    let last = columns.pop().unwrap();
+    while columns.len() + 1 < schema.fields().len() {
+        columns.push(new_null_array(schema.field(columns.len()).data_type(), of.len()));
+    }
+    columns.push(last);
+    (RecordBatch::try_new(schema, columns).unwrap(), def.schema_version)
 }
 
 fn seeds() -> std::ops::Range<u64> {
@@ -554,6 +656,7 @@ async fn every_cut_that_is_kept_reads_what_it_read() {
             w.step = step;
             // Time goes by itself, too.
             w.e.advance_clock(Interval::seconds(w.dice.below(3) as i64)).unwrap();
+            w.model.now = w.e.now();
             w.step().await;
         }
         w.did = "all of it".to_owned();

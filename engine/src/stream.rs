@@ -2,6 +2,7 @@
 
 use crate::{
     expr::{ExprCompiler, Folder, RowExpr},
+    indexes::{self, IndexOver},
     limits, logs,
     settings::{ServerSettings, StreamSettings},
 };
@@ -29,6 +30,8 @@ pub struct Compiled {
     /// As [`StreamDef::rules`].
     pub rules: Vec<CompiledRule>,
     pub write: WriteOptions,
+    /// Over expressions.
+    pub indexes: Vec<IndexOver>,
     pub settings: StreamSettings,
 }
 
@@ -58,7 +61,8 @@ impl Compiled {
         };
         let settings = StreamSettings::of(def, server);
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(limits::ENCODING_THREADS);
-        let write = WriteOptions { threads, ..WriteOptions::of(def, settings.codec) };
+        let (indexes, computed) = indexes::over_expressions(def, compiler)?;
+        let write = WriteOptions { threads, computed, ..WriteOptions::of(def, settings.codec) };
         Ok(Self {
             row_schema: def.row_schema(),
             part_schema: def.part_schema(),
@@ -66,6 +70,7 @@ impl Compiled {
             order: all(&def.order_by)?,
             rules: def.rules().iter().map(rule).collect::<Result<_>>()?,
             write,
+            indexes,
             settings,
             def: def.clone(),
         })

@@ -201,6 +201,7 @@ pub fn describe(written: Written, about: About) -> Stored {
         row_groups: e.row_groups,
         stats: e.stats,
         sets: e.sets,
+        computed: e.computed,
         min_time: e.min_time,
         max_time: e.max_time,
         written_at: about.written_at,

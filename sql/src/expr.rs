@@ -194,6 +194,15 @@ impl Compiler {
         Ok(())
     }
 
+    /// The expression as the filters of a query have it once they are optimized.
+    pub fn in_filters(&self, text: &str, def: &StreamDef) -> Result<Expr> {
+        let schema = schema_of(def)?;
+        let meant = analyze::expression(self.bind(text, def)?.expr, &schema)?.data;
+        let context = SimplifyContext::builder().with_schema(Arc::new(schema.clone())).build();
+        let simplifier = ExprSimplifier::new(context);
+        Ok(simplifier.simplify(simplifier.coerce(meant, &schema)?)?)
+    }
+
     /// The value of an expression that depends on nothing; `None` for any other.
     pub fn constant(&self, bound: &Bound) -> Result<Option<ArrayRef>> {
         if !bound.columns.is_empty() || bound.volatility != Volatility::Immutable || !analyze::is_constant(&bound.expr) {

@@ -5,10 +5,11 @@
 //! encoded, `encode` writes a file, `store` makes it durable, `reader` reads it back (`remote` where there is no file), `copy` brings it
 //! to another store, `recode` gives its pages another codec (`compress`), `coded` as it is coded (`dictionary` does that for one
 //! column), `merge` brings sorted parts together; `value_set` is what an INDEX
-//! of type set keeps.
+//! of type set keeps, `computed` what one over an expression does.
 
 mod coded;
 mod compress;
+pub mod computed;
 pub mod copy;
 mod dictionary;
 pub mod encode;

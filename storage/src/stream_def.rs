@@ -142,6 +142,12 @@ impl ColumnDef {
 }
 
 impl StreamDef {
+    /// The column that an index is over; `None` where it is over an expression.
+    pub fn indexed(&self, index: &IndexDef) -> Option<&ColumnDef> {
+        let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+        self.stored().find(|c| c.name == index.expr || quoted(&c.name) == index.expr)
+    }
+
     /// Columns that parts store: all but ALIAS, without the hidden ones.
     pub fn stored(&self) -> impl Iterator<Item = &ColumnDef> {
         self.columns.iter().filter(|c| !c.is_alias())

@@ -6,6 +6,7 @@
 mod copying;
 mod history;
 mod importing;
+mod indexes;
 mod killed;
 mod memory;
 mod program;

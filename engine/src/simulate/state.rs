@@ -154,6 +154,7 @@ impl<'a> State<'a> {
             row_groups: vec![rows],
             stats: Vec::new(),
             sets: Vec::new(),
+            computed: Vec::new(),
             min_time: slices.iter().map(Slice::first).min().unwrap_or_default(),
             max_time: slices.iter().map(Slice::last).max().unwrap_or_default(),
             written_at: about.now,

@@ -7,12 +7,14 @@ use crate::{
     sqlstate,
     statement::{Column, CreateStream, Expression, Index},
 };
+use arrow::datatypes::DataType;
 use datafusion::logical_expr::Volatility;
 use ebb_storage::{
     Timestamp,
     column_type::ColumnType,
     ids::{ColumnId, SchemaVersion, StreamId},
     manifest::Manifest,
+    part::computed::keeps,
     rules::Policy,
     stream_def::{ColumnDef, ColumnDefault, DefaultKind, IndexDef, StreamDef, TP_SN, TP_TIME},
 };
@@ -105,17 +107,29 @@ pub fn bind(create: &CreateStream, columns: &[Column], current: &str, compiler: 
     }
 }
 
-/// An index is over a column: of an expression, a MATERIALIZED column holds the value.
+/// An index is over a column, or over an expression of which a part keeps bounds and values.
 fn index(index: &Index, def: &StreamDef, compiler: &Compiler) -> Result<IndexDef> {
     let expr = key(&index.expr, def, compiler, "INDEX")?;
     let name = index.name.as_str();
     let column = def.stored().find(|c| crate::statement::quote_name(&c.name) == expr);
-    let Some(column) = column else {
-        let message = format!("INDEX {name}: '{expr}' is no column: index a column that holds it (c type MATERIALIZED {expr})");
-        return Err(Error::unsupported(message));
-    };
-    if *column.ty.plain() == ColumnType::Bool {
-        return Err(Error::invalid(format!("INDEX {name}: a bool has two values, which no index tells apart")));
+    let two_values = || Error::invalid(format!("INDEX {name}: a bool has two values, which no index tells apart"));
+    match column {
+        Some(column) if *column.ty.plain() == ColumnType::Bool => return Err(two_values()),
+        Some(_) => {}
+        None => {
+            let ty = compiler.bind(&expr, def)?.ty;
+            if ty == DataType::Boolean {
+                return Err(two_values());
+            }
+            if !keeps(&ty) {
+                let found = crate::functions::type_name(&ty);
+                let message = format!(
+                    "INDEX {name}: of an expression integers, dates, times and texts are kept, and '{expr}' is a {found}: index a column \
+                     that holds it (c type MATERIALIZED {expr})"
+                );
+                return Err(Error::unsupported(message));
+            }
+        }
     }
     Ok(IndexDef { name: name.to_owned(), expr, kind: index.kind.clone(), granularity: index.granularity })
 }

@@ -106,8 +106,7 @@ async fn condition(
         }
     };
     let matches = matching(&state, &of_row, def)?;
-    let over_parts = state.create_physical_expr(of_row, &DFSchema::try_from(def.part_schema().as_ref().clone())?)?;
-    Ok(Condition { matches, skip: skip(over_parts, stream.clone()) })
+    Ok(Condition { matches, skip: skip(&session.shared, &state, of_row, stream.clone())? })
 }
 
 fn predicate(plan: &LogicalPlan) -> Option<Expr> {

@@ -1,26 +1,33 @@
 //! Which parts may hold rows that a query's filters keep, by the bounds in the manifest alone.
 
 use super::{stats::scalar, table::StreamTable};
+use crate::database::Shared;
 use arrow::{
     array::{Array, ArrayRef, BooleanArray, Int64Array, UInt64Array},
-    datatypes::DataType,
+    datatypes::{DataType, Field, Schema},
 };
 use datafusion::{
     catalog::Session,
-    common::{Column, DFSchema, ScalarValue, pruning::PruningStatistics},
+    common::{
+        Column, DFSchema, ScalarValue,
+        pruning::PruningStatistics,
+        tree_node::{Transformed, TreeNode, TreeNodeRecursion},
+    },
     error::Result,
-    logical_expr::{Expr, utils::conjunction},
-    physical_expr::PhysicalExpr,
-    physical_optimizer::pruning::PruningPredicateBuilder,
+    logical_expr::{Expr, ExprSchemable, utils::conjunction},
+    physical_optimizer::pruning::{PruningPredicate, PruningPredicateBuilder},
 };
 use ebb_engine::LivePart;
 use ebb_storage::{
-    ids::{ColumnId, Sn},
+    ids::{ColumnId, Fingerprint, Sn},
     manifest::StreamState,
-    part::{PartMeta, stats::Bound},
+    part::{PartMeta, computed::ComputedValues, stats::Bound},
     stream_def::{StreamDef, TP_SN, TP_TIME},
 };
 use std::{collections::HashSet, sync::Arc};
+
+/// Begins the name of a column that stands for an expression; nobody writes it.
+const MARK: char = '\u{2060}';
 
 pub(super) fn parts(table: &StreamTable, state: &dyn Session, filters: &[Expr]) -> Result<Vec<LivePart>> {
     let all = table.view.parts.clone();
@@ -31,32 +38,81 @@ pub(super) fn parts(table: &StreamTable, state: &dyn Session, filters: &[Expr]) 
     let schema = def.part_schema();
     let stored = |e: &&Expr| e.column_refs().iter().all(|c| schema.index_of(&c.name).is_ok());
     let Some(filter) = conjunction(filters.iter().filter(stored).cloned()) else { return Ok(all) };
-    let df_schema = DFSchema::try_from(schema.as_ref().clone())?;
-    let unqualified = unqualified(filter)?;
-    let predicate = state.create_physical_expr(unqualified, &df_schema)?;
-    // A filter that pruning cannot use prunes nothing.
-    let Ok(pruning) = PruningPredicateBuilder::new().with_file_schema(schema).try_build(predicate) else { return Ok(all) };
-    let keep = pruning.prune(&Bounds { parts: all.iter().map(|p| p.meta.as_ref()).collect(), def, state: &table.view.state })?;
+    let Some(known) = Known::of(&table.shared, state, unqualified(filter)?, def)? else { return Ok(all) };
+    let keep = known.pruning.prune(&known.bounds(all.iter().map(|p| p.meta.as_ref()).collect(), def, &table.view.state))?;
     Ok(all.into_iter().zip(keep).filter(|(_, keep)| *keep).map(|(part, _)| part).collect())
+}
+
+/// A filter as pruning takes it.
+struct Known {
+    pruning: PruningPredicate,
+    /// What stands for an expression that an INDEX is over, by the name of its column.
+    computed: Vec<(String, Fingerprint, DataType)>,
+}
+
+impl Known {
+    /// `filter` is over the `part_schema` of `def`; `None` where pruning cannot use it.
+    fn of(shared: &Shared, state: &dyn Session, filter: Expr, def: &Arc<StreamDef>) -> Result<Option<Self>> {
+        let schema = def.part_schema();
+        let mut fields: Vec<Field> = schema.fields().iter().map(|f| f.as_ref().clone()).collect();
+        let plain = DFSchema::try_from(schema.as_ref().clone())?;
+        // What was kept was computed in UTC.
+        let utc = state.config_options().execution.time_zone.as_deref().is_none_or(|zone| zone == "UTC");
+        let (mut computed, mut by_column) = (Vec::new(), Vec::new());
+        for index in shared.engine.indexes(def).map_err(crate::Error::from)? {
+            // One that cannot be planned any more is none.
+            let Ok(expr) = shared.compiler.in_filters(&index.expr, def) else { continue };
+            if !utc && expr.exists(|e| Ok(e.get_type(&plain).is_ok_and(|ty| ty.is_temporal())))? {
+                continue;
+            }
+            let ty = expr.get_type(&plain)?;
+            let name = format!("{MARK}{}", index.fingerprint);
+            fields.push(Field::new(&name, ty.clone(), true));
+            computed.push((name.clone(), index.fingerprint, ty));
+            by_column.push((expr, name));
+        }
+        let filter = match by_column.as_slice() {
+            [] => filter,
+            known => over_indexes(filter, known)?,
+        };
+        let schema = Arc::new(Schema::new(fields));
+        let predicate = state.create_physical_expr(filter, &DFSchema::try_from(schema.as_ref().clone())?)?;
+        // A filter that pruning cannot use prunes nothing.
+        let pruning = PruningPredicateBuilder::new().with_file_schema(schema).try_build(predicate).ok();
+        Ok(pruning.map(|pruning| Self { pruning, computed }))
+    }
+
+    fn bounds<'a>(&'a self, parts: Vec<&'a PartMeta>, def: &'a Arc<StreamDef>, state: &'a StreamState) -> Bounds<'a> {
+        Bounds { parts, def, state, computed: &self.computed }
+    }
+}
+
+/// `filter` with columns in place of expressions that are indexed.
+fn over_indexes(filter: Expr, known: &[(Expr, String)]) -> Result<Expr> {
+    let replaced = filter.transform_down(|e| {
+        Ok(match known.iter().find(|(expr, _)| *expr == e) {
+            Some((_, name)) => Transformed::new(Expr::Column(Column::new_unqualified(name)), true, TreeNodeRecursion::Jump),
+            None => Transformed::no(e),
+        })
+    })?;
+    Ok(replaced.data)
 }
 
 /// Whether the bounds of a part say that no row of it is one that `predicate` keeps.
 pub(crate) type Skip = Arc<dyn Fn(&PartMeta) -> bool + Send + Sync>;
 
 /// `predicate` is over the `part_schema` of the stream's present definition.
-pub(crate) fn skip(predicate: Arc<dyn PhysicalExpr>, state: Arc<StreamState>) -> Skip {
-    let schema = state.def.part_schema();
-    match PruningPredicateBuilder::new().with_file_schema(schema).try_build(predicate) {
-        Ok(pruning) => Arc::new(move |part| {
-            let bounds = Bounds { parts: vec![part], def: &state.def, state: &state };
-            pruning.prune(&bounds).is_ok_and(|keep| keep == [false])
+pub(crate) fn skip(shared: &Shared, session: &dyn Session, predicate: Expr, state: Arc<StreamState>) -> Result<Skip> {
+    Ok(match Known::of(shared, session, predicate, &state.def)? {
+        Some(known) => Arc::new(move |part| {
+            let bounds = known.bounds(vec![part], &state.def, &state);
+            known.pruning.prune(&bounds).is_ok_and(|keep| keep == [false])
         }),
-        Err(_) => Arc::new(|_| false),
-    }
+        None => Arc::new(|_| false),
+    })
 }
 
 pub(crate) fn unqualified(filter: Expr) -> Result<Expr> {
-    use datafusion::common::tree_node::{Transformed, TreeNode};
     Ok(filter
         .transform(|e| {
             Ok(match e {
@@ -71,6 +127,7 @@ struct Bounds<'a> {
     parts: Vec<&'a PartMeta>,
     def: &'a Arc<StreamDef>,
     state: &'a StreamState,
+    computed: &'a [(String, Fingerprint, DataType)],
 }
 
 impl Bounds<'_> {
@@ -85,6 +142,18 @@ impl Bounds<'_> {
     fn sns(&self, column: &Column, of: impl Fn(&PartMeta) -> Sn) -> Option<ArrayRef> {
         let sn = |p: &&PartMeta| i64::try_from(of(p).0).ok();
         (column.name == TP_SN).then(|| Arc::new(self.parts.iter().map(sn).collect::<Int64Array>()) as ArrayRef)
+    }
+
+    /// For each part what it keeps of the expression that the column stands for, and the expression's type.
+    fn kept(&self, column: &Column) -> Option<(DataType, impl Iterator<Item = Option<&ComputedValues>>)> {
+        let (_, index, ty) = self.computed.iter().find(|(name, ..)| *name == column.name)?;
+        Some((ty.clone(), self.parts.iter().map(|p| p.computed.iter().find(|c| c.index == *index))))
+    }
+
+    fn end(&self, column: &Column, of: impl Fn(&ComputedValues) -> Option<&Bound>) -> Option<ArrayRef> {
+        let (ty, kept) = self.kept(column)?;
+        let none = ScalarValue::try_from(&ty).ok()?;
+        ScalarValue::iter_to_array(kept.map(|c| c.and_then(&of).and_then(|b| scalar(b, &ty)).unwrap_or_else(|| none.clone()))).ok()
     }
 
     fn typed(&self, column: &Column) -> Option<(ColumnId, DataType)> {
@@ -112,10 +181,14 @@ impl Bounds<'_> {
 
 impl PruningStatistics for Bounds<'_> {
     fn min_values(&self, column: &Column) -> Option<ArrayRef> {
-        self.sns(column, PartMeta::min_sn).or_else(|| self.values(column, |s| s.min.clone()))
+        self.sns(column, PartMeta::min_sn)
+            .or_else(|| self.end(column, |c| c.min.as_ref()))
+            .or_else(|| self.values(column, |s| s.min.clone()))
     }
     fn max_values(&self, column: &Column) -> Option<ArrayRef> {
-        self.sns(column, PartMeta::max_sn).or_else(|| self.values(column, |s| s.max.clone()))
+        self.sns(column, PartMeta::max_sn)
+            .or_else(|| self.end(column, |c| c.max.as_ref()))
+            .or_else(|| self.values(column, |s| s.max.clone()))
     }
     fn num_containers(&self) -> usize {
         self.parts.len()
@@ -131,6 +204,16 @@ impl PruningStatistics for Bounds<'_> {
     }
     /// By the sets that indexes keep: whether a part has no other values than these, or none of them.
     fn contained(&self, column: &Column, values: &HashSet<ScalarValue>) -> Option<BooleanArray> {
+        if let Some((ty, kept)) = self.kept(column) {
+            let values: Vec<ScalarValue> = values.iter().map(|v| v.cast_to(&ty).ok()).collect::<Option<_>>()?;
+            // How many rows are NULL is not known, so nothing is said of a part that has no others.
+            let lacks = |known: &[Bound]| {
+                let known: HashSet<ScalarValue> = known.iter().map(|b| scalar(b, &ty)).collect::<Option<_>>()?;
+                (!values.iter().any(|v| known.contains(v))).then_some(false)
+            };
+            let answers: BooleanArray = kept.map(|c| c.and_then(|c| c.values.as_deref()).and_then(lacks)).collect();
+            return (answers.null_count() < answers.len()).then_some(answers);
+        }
         let (id, ty) = self.typed(column)?;
         let values: HashSet<ScalarValue> = values.iter().map(|v| v.cast_to(&ty).ok()).collect::<Option<_>>()?;
         let of_part = |part: &&PartMeta| {

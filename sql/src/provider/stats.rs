@@ -76,7 +76,11 @@ pub(crate) fn scalar(bound: &Bound, ty: &DataType) -> Option<ScalarValue> {
         (Bound::Float(x), DataType::Float32) => ScalarValue::Float32(Some(*x as f32)),
         (Bound::Float(x), DataType::Float64) => ScalarValue::Float64(Some(*x)),
         (Bound::Decimal(d), DataType::Decimal128(p, s)) => ScalarValue::Decimal128(Some(*d), *p, *s),
+        (Bound::Int(i), DataType::Timestamp(TimeUnit::Millisecond, zone)) => ScalarValue::TimestampMillisecond(Some(*i), zone.clone()),
+        (Bound::Int(i), DataType::Timestamp(TimeUnit::Second, zone)) => ScalarValue::TimestampSecond(Some(*i), zone.clone()),
         (Bound::Text(t), DataType::Utf8View) => ScalarValue::Utf8View(Some(t.clone())),
+        (Bound::Text(t), DataType::Utf8) => ScalarValue::Utf8(Some(t.clone())),
+        (Bound::Text(t), DataType::LargeUtf8) => ScalarValue::LargeUtf8(Some(t.clone())),
         (Bound::Bytes(b), DataType::BinaryView) => ScalarValue::BinaryView(Some(b.clone())),
         _ => return None,
     })

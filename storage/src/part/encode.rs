@@ -10,13 +10,14 @@ use crate::{
     ids::ColumnId,
     part::{
         compress::Compressors,
+        computed::{self, Computed, ComputedValues},
         dictionary::{self, write::Codebook},
         encoding::{self, Choice},
         stats::{Bound, ColumnStats},
         store::PIECE_BYTES,
         value_set::{ColumnSet, Gathered},
     },
-    stream_def::{ColumnDef, IndexDef, IndexKind, StreamDef, TP_TIME},
+    stream_def::{IndexDef, IndexKind, StreamDef, TP_TIME},
 };
 use arrow::{
     array::{Array, ArrayRef, AsArray},
@@ -67,6 +68,8 @@ pub struct WriteOptions {
     pub bloom: Vec<(String, f64)>,
     /// Columns of which a set of values is kept, with how many at the most; 0: as many as may be.
     pub sets: Vec<(ColumnId, u64)>,
+    /// What is kept of expressions.
+    pub computed: Vec<Computed>,
     pub row_group_rows: usize,
     /// Bytes that are handed to the store at a time.
     pub piece_bytes: usize,
@@ -94,6 +97,7 @@ impl WriteOptions {
             sorted_by,
             bloom,
             sets: def.indexes.iter().filter_map(|i| set_of(i, def)).collect(),
+            computed: Vec::new(),
             row_group_rows: ROW_GROUP_ROWS,
             piece_bytes: PIECE_BYTES,
             threads: 1,
@@ -109,19 +113,14 @@ fn bloom_of(index: &IndexDef, def: &StreamDef) -> Option<(String, f64)> {
         IndexKind::BloomFilter(ppm) => f64::from(ppm) / 1e6,
         IndexKind::Set(_) => BLOOM_FALSE_POSITIVES,
     };
-    Some((indexed(index, def)?.name.clone(), false_positives))
+    Some((def.indexed(index)?.name.clone(), false_positives))
 }
 
 fn set_of(index: &IndexDef, def: &StreamDef) -> Option<(ColumnId, u64)> {
     match index.kind {
-        IndexKind::Set(max) => Some((indexed(index, def)?.id, max)),
+        IndexKind::Set(max) => Some((def.indexed(index)?.id, max)),
         _ => None,
     }
-}
-
-fn indexed<'a>(index: &IndexDef, def: &'a StreamDef) -> Option<&'a ColumnDef> {
-    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
-    def.stored().find(|c| c.name == index.expr || quoted(&c.name) == index.expr)
 }
 
 /// What was written.
@@ -131,6 +130,7 @@ pub struct Encoded {
     pub row_groups: Vec<u64>,
     pub stats: Vec<ColumnStats>,
     pub sets: Vec<ColumnSet>,
+    pub computed: Vec<ComputedValues>,
     pub uncompressed_bytes: u64,
     pub bytes: u64,
     /// Of the `_tp_sn` column.
@@ -160,8 +160,9 @@ pub struct PartEncoder<W: Write + Send> {
     stats: Vec<ColumnStats>,
     /// By place in the schema.
     sets: Vec<(usize, Gathered)>,
-    /// Sets of the part that row groups are taken over from.
-    foreign: Vec<ColumnSet>,
+    computed: Vec<computed::Gathering>,
+    /// What is known of the part that row groups are taken over from.
+    foreign: (Vec<ColumnSet>, Vec<ComputedValues>),
     uncompressed_bytes: u64,
     sn_bytes: u64,
     compressors: Compressors,
@@ -172,8 +173,10 @@ impl<W: Write + Send> PartEncoder<W> {
         let books = options.schema.fields().iter().map(|_| Codebook::default()).collect();
         let place = |id: &ColumnId| options.schema.fields().iter().position(|f| field_id(f) == Some(*id));
         let sets = options.sets.iter().filter_map(|(id, max)| Some((place(id)?, Gathered::new(*id, *max)))).collect();
+        let computed = options.computed.iter().cloned().map(computed::Gathering::new).collect();
         Self {
             options,
+            computed,
             sink: Some(Hashing::new(sink)),
             file: None,
             choices: Vec::new(),
@@ -184,7 +187,7 @@ impl<W: Write + Send> PartEncoder<W> {
             row_groups: Vec::new(),
             stats: Vec::new(),
             sets,
-            foreign: Vec::new(),
+            foreign: Default::default(),
             uncompressed_bytes: 0,
             sn_bytes: 0,
             compressors: Compressors::default(),
@@ -220,6 +223,7 @@ impl<W: Write + Send> PartEncoder<W> {
         for (at, set) in &mut self.sets {
             batches.iter().try_for_each(|b| set.push(b.column(*at)))?;
         }
+        self.computed.iter_mut().for_each(|c| batches.iter().for_each(|b| c.push(b)));
         if self.file.is_none() {
             let codecs = &self.options.column_codecs;
             let choose = |(i, f): (usize, &Arc<Field>)| {
@@ -300,6 +304,7 @@ impl<W: Write + Send> PartEncoder<W> {
             max_time,
             stats: self.stats,
             sets: self.sets.into_iter().filter_map(|(_, set)| set.finish()).collect(),
+            computed: self.computed.into_iter().filter_map(computed::Gathering::finish).collect(),
         }))
     }
 }

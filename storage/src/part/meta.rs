@@ -7,7 +7,7 @@ use crate::{
     codec::Codec,
     ids::{BranchId, ColumnId, CommitNo, DiskId, Fingerprint, Generation, PartId, SchemaVersion, Sn, StreamId},
     lineage::SnRange,
-    part::{row_set::RowSet, stats::ColumnStats, value_set::ColumnSet},
+    part::{computed::ComputedValues, row_set::RowSet, stats::ColumnStats, value_set::ColumnSet},
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -47,6 +47,9 @@ pub struct PartMeta {
     /// Of columns with an INDEX of type set, while their values are few.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sets: Vec<ColumnSet>,
+    /// Of each INDEX over an expression, where it covers all rows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub computed: Vec<ComputedValues>,
     /// `_tp_time` of the rows, included.
     pub min_time: Timestamp,
     pub max_time: Timestamp,

@@ -5,7 +5,7 @@
 
 use crate::{Result, ids::ColumnId, part::stats::Bound};
 use arrow::{
-    array::{Array, ArrayRef, AsArray, BooleanArray},
+    array::{AnyDictionaryArray, Array, ArrayRef, AsArray, BooleanArray},
     compute::{cast, filter},
     datatypes::{DataType, Int64Type, UInt64Type},
 };
@@ -26,6 +26,12 @@ pub struct ColumnSet {
 #[derive(Debug)]
 pub struct Gathered {
     column: ColumnId,
+    values: Distinct,
+}
+
+/// Distinct values, while they are few.
+#[derive(Debug)]
+pub(super) struct Distinct {
     max: usize,
     /// `None` once they were too many, or rows came of which they are not known.
     values: Option<Values>,
@@ -42,8 +48,7 @@ enum Values {
 impl Gathered {
     /// Up to `max` values; 0: as many as may be kept.
     pub fn new(column: ColumnId, max: u64) -> Self {
-        let max = usize::try_from(max).ok().filter(|n| *n > 0).unwrap_or(usize::MAX);
-        Self { column, max, values: Some(Values::None) }
+        Self { column, values: Distinct::new(max) }
     }
 
     /// Values of rows that are written.
@@ -51,20 +56,30 @@ impl Gathered {
     /// # Errors
     /// `Internal` where arrow refuses.
     pub fn push(&mut self, array: &ArrayRef) -> Result<()> {
+        self.values.push(array)
+    }
+
+    /// Rows taken over unread: of a part whose sets are these.
+    pub fn take_over(&mut self, sets: &[ColumnSet]) {
+        self.values.join(sets.iter().find(|s| s.column == self.column).map(|s| s.values.as_slice()));
+    }
+
+    pub fn finish(self) -> Option<ColumnSet> {
+        Some(ColumnSet { column: self.column, values: self.values.finish()? })
+    }
+}
+
+impl Distinct {
+    pub fn new(max: u64) -> Self {
+        let max = usize::try_from(max).ok().filter(|n| *n > 0).unwrap_or(usize::MAX);
+        Self { max, values: Some(Values::None) }
+    }
+
+    pub fn push(&mut self, array: &ArrayRef) -> Result<()> {
         let Some(values) = &mut self.values else { return Ok(()) };
         let array = match array.as_any_dictionary_opt() {
             None => array.clone(),
-            Some(dictionary) => {
-                let mut used = vec![false; dictionary.values().len()];
-                for (row, key) in dictionary.normalized_keys().into_iter().enumerate() {
-                    if dictionary.is_valid(row)
-                        && let Some(used) = used.get_mut(key)
-                    {
-                        *used = true;
-                    }
-                }
-                filter(dictionary.values(), &BooleanArray::from(used))?
-            }
+            Some(dictionary) => filter(dictionary.values(), &used(dictionary))?,
         };
         if !values.add(&array, self.max)? {
             self.values = None;
@@ -72,24 +87,36 @@ impl Gathered {
         Ok(())
     }
 
-    /// Rows taken over unread: of a part whose sets are these.
-    pub fn take_over(&mut self, sets: &[ColumnSet]) {
-        let known = sets.iter().find(|s| s.column == self.column);
-        let joined = known.zip(self.values.as_mut()).is_some_and(|(s, values)| values.join(&s.values, self.max));
+    /// All of `values`; `None`: they are not known.
+    pub fn join(&mut self, values: Option<&[Bound]>) {
+        let joined = values.zip(self.values.as_mut()).is_some_and(|(theirs, values)| values.join(theirs, self.max));
         if !joined {
             self.values = None;
         }
     }
 
-    pub fn finish(self) -> Option<ColumnSet> {
-        let values = match self.values? {
+    /// Rising; `None` where they were too many.
+    pub fn finish(self) -> Option<Vec<Bound>> {
+        Some(match self.values? {
             Values::None => Vec::new(),
             Values::Ints(v) => v.into_iter().map(Bound::Int).collect(),
             Values::UInts(v) => v.into_iter().map(Bound::UInt).collect(),
             Values::Texts(v) => v.into_iter().map(Bound::Text).collect(),
-        };
-        Some(ColumnSet { column: self.column, values })
+        })
     }
+}
+
+/// Which values of a dictionary stand in a row.
+pub fn used(dictionary: &dyn AnyDictionaryArray) -> BooleanArray {
+    let mut used = vec![false; dictionary.values().len()];
+    for (row, key) in dictionary.normalized_keys().into_iter().enumerate() {
+        if dictionary.is_valid(row)
+            && let Some(used) = used.get_mut(key)
+        {
+            *used = true;
+        }
+    }
+    BooleanArray::from(used)
 }
 
 impl Values {

@@ -58,6 +58,7 @@ pub fn part(id: PartId, sn: u64, rows: u64) -> PartMeta {
         row_groups: vec![rows],
         stats: Vec::new(),
         sets: Vec::new(),
+        computed: Vec::new(),
         min_time: Timestamp(0),
         max_time: Timestamp(0),
         written_at: Timestamp(0),

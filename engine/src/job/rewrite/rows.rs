@@ -62,7 +62,7 @@ pub(super) fn prune(
     encoder: &mut Encoder,
 ) -> Result<Rewritten> {
     let compiled = &removal.compiled;
-    encoder.takes_over(&source.meta.sets);
+    encoder.takes_over(&source.meta);
     let mut counts = Counts::default();
     let mut facts: Vec<Gathering> = compiled.rules.iter().map(|r| Gathering::new(r, removal.cutoff)).collect();
     let asked = asked_columns(compiled, records || source.fate.asks_sns());

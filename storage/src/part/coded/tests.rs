@@ -50,6 +50,7 @@ fn options(schema: &SchemaRef, row_group_rows: usize) -> WriteOptions {
         sorted_by: vec![],
         bloom: vec![("host".into(), 0.01)],
         sets: vec![],
+        computed: vec![],
         row_group_rows,
         threads: 1,
         piece_bytes: crate::part::store::PIECE_BYTES,

@@ -6,13 +6,13 @@ use crate::{
     codec::{Codec, ColumnCodec},
     ids::{ColumnId, Sn},
     part::{
+        PartMeta,
         compress::Compressor,
         dictionary::{self, write::Codebook},
         encode::ROW_GROUP_ROWS,
         reader::PartReader,
         recode,
         store::PIECE_BYTES,
-        value_set::ColumnSet,
     },
 };
 use arrow::{
@@ -43,6 +43,7 @@ impl WriteOptions {
             sorted_by: sorting.iter().map_while(name).collect(),
             bloom: Vec::new(),
             sets: Vec::new(),
+            computed: Vec::new(),
             row_group_rows: ROW_GROUP_ROWS,
             piece_bytes: PIECE_BYTES,
             threads: 1,
@@ -109,9 +110,9 @@ impl<W: Write + Send> PartEncoder<W> {
         Ok(())
     }
 
-    /// Row groups that are taken over from now on are of a part whose sets are these.
-    pub fn takes_over(&mut self, sets: &[ColumnSet]) {
-        self.foreign = sets.to_vec();
+    /// Row groups that are taken over from now on are of this part.
+    pub fn takes_over(&mut self, part: &PartMeta) {
+        self.foreign = (part.sets.clone(), part.computed.clone());
     }
 
     /// Each column's own codec.
@@ -148,7 +149,8 @@ impl<W: Write + Send> PartEncoder<W> {
                     }
                 }
                 let written = group.close()?;
-                self.sets.iter_mut().for_each(|(_, set)| set.take_over(&self.foreign));
+                self.sets.iter_mut().for_each(|(_, set)| set.take_over(&self.foreign.0));
+                self.computed.iter_mut().for_each(|c| c.take_over(&self.foreign.1));
                 let rows = source.num_rows().max(0) as u64;
                 self.closed(&written, rows);
                 chunks.written(i);
@@ -180,7 +182,11 @@ impl<W: Write + Send> PartEncoder<W> {
             leaf += leaves(field.data_type());
         }
         let recode = |root: usize| codecs.get(root).copied().filter(|c| by_library[root] && matches!(c, Codec::Lz4hc(_)));
-        self.take_row_groups(&from, 0..1, &recode, &mut |_| {})
+        // Its rows were looked at before they were encoded.
+        let known = (std::mem::take(&mut self.sets), std::mem::take(&mut self.computed));
+        let taken = self.take_row_groups(&from, 0..1, &recode, &mut |_| {});
+        (self.sets, self.computed) = known;
+        taken
     }
 }
 

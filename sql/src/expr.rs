@@ -194,13 +194,23 @@ impl Compiler {
         Ok(())
     }
 
-    /// The expression as the filters of a query have it once they are optimized.
-    pub fn in_filters(&self, text: &str, def: &StreamDef) -> Result<Expr> {
+    /// The expression as the filters of a query may have it once they are optimized: types agree before or after Ebb's own changes.
+    /// Asked in the midst of planning, it sees to its stack itself.
+    #[recursive::recursive]
+    pub fn in_filters(&self, text: &str, def: &StreamDef) -> Result<Vec<Expr>> {
         let schema = schema_of(def)?;
-        let meant = analyze::expression(self.bind(text, def)?.expr, &schema)?.data;
         let context = SimplifyContext::builder().with_schema(Arc::new(schema.clone())).build();
         let simplifier = ExprSimplifier::new(context);
-        Ok(simplifier.simplify(simplifier.coerce(meant, &schema)?)?)
+        let written = self.bind(text, def)?.expr;
+        let mut forms = Vec::with_capacity(2);
+        for form in [simplifier.coerce(written.clone(), &schema)?, written] {
+            let meant = analyze::expression(form, &schema)?.data;
+            let form = simplifier.simplify(simplifier.coerce(meant, &schema)?)?;
+            if !forms.contains(&form) {
+                forms.push(form);
+            }
+        }
+        Ok(forms)
     }
 
     /// The value of an expression that depends on nothing; `None` for any other.

@@ -4,7 +4,7 @@ use crate::support::{clock, lines, open};
 use ebb::Database;
 
 async fn rows(db: &Database, sql: &str) -> Vec<String> {
-    let rows = db.sql(sql).await.unwrap_or_else(|e| panic!("{sql}: {e}")).collect().await.unwrap_or_else(|e| panic!("{sql}: {e}"));
+    let rows = Box::pin(async { db.sql(sql).await?.collect().await }).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
     rows.iter().flat_map(lines).collect()
 }
 

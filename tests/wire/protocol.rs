@@ -276,6 +276,34 @@ async fn what_is_sent_before_a_sync_is_one_transaction() {
     assert_eq!(column(&client, "SELECT count(*) FROM s").await, ["3"]);
 }
 
+/// Drivers ask for the first row alone and let the rest be: what a portal left is nobody's once its name stands for another.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_were_left_are_not_those_of_the_next_portal() {
+    use postgres_protocol::message::frontend;
+    let server = Running::start().await;
+    let mut raw = Raw::connect(server.address).await;
+    for first in 0..300 {
+        let sql = format!("SELECT value FROM generate_series({first}, {})", first + i64::from(first % 3 == 0));
+        raw.send(|out| {
+            frontend::parse("", &sql, [], out).unwrap();
+            assert!(frontend::bind("", "", [], [0_u8; 0], |_, _| Ok(postgres_protocol::IsNull::No), [], out).is_ok());
+            frontend::execute("", 1, out).unwrap();
+            frontend::sync(out);
+        })
+        .await;
+        let mut found = Vec::new();
+        loop {
+            match raw.receive().await.unwrap() {
+                Backend::ReadyForQuery(_) => break,
+                Backend::DataRow(row) => found.push(String::from_utf8_lossy(&row.buffer()[4..]).into_owned()),
+                Backend::ErrorResponse(body) => panic!("{sql}: {:?}", field(body.fields(), b'M')),
+                _ => {}
+            }
+        }
+        assert_eq!(found, [first.to_string()], "{sql}");
+    }
+}
+
 /// Bytes that no driver would send: each is answered, and the server goes on.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_malformed_is_refused() {

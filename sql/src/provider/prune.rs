@@ -61,15 +61,16 @@ impl Known {
         let (mut computed, mut by_column) = (Vec::new(), Vec::new());
         for index in shared.engine.indexes(def).map_err(crate::Error::from)? {
             // One that cannot be planned any more is none.
-            let Ok(expr) = shared.compiler.in_filters(&index.expr, def) else { continue };
-            if !utc && expr.exists(|e| Ok(e.get_type(&plain).is_ok_and(|ty| ty.is_temporal())))? {
-                continue;
+            for (form, expr) in shared.compiler.in_filters(&index.expr, def).unwrap_or_default().into_iter().enumerate() {
+                if !utc && expr.exists(|e| Ok(e.get_type(&plain).is_ok_and(|ty| ty.is_temporal())))? {
+                    continue;
+                }
+                let ty = expr.get_type(&plain)?;
+                let name = format!("{MARK}{}.{form}", index.fingerprint);
+                fields.push(Field::new(&name, ty.clone(), true));
+                computed.push((name.clone(), index.fingerprint, ty));
+                by_column.push((expr, name));
             }
-            let ty = expr.get_type(&plain)?;
-            let name = format!("{MARK}{}", index.fingerprint);
-            fields.push(Field::new(&name, ty.clone(), true));
-            computed.push((name.clone(), index.fingerprint, ty));
-            by_column.push((expr, name));
         }
         let filter = match by_column.as_slice() {
             [] => filter,

@@ -32,7 +32,7 @@ use pgwire::{
 use std::{
     collections::{HashMap, VecDeque},
     fmt::Debug,
-    sync::{Arc, atomic::Ordering},
+    sync::{Arc, Weak, atomic::Ordering},
 };
 use tokio::sync::Mutex as AsyncMutex;
 
@@ -43,8 +43,8 @@ pub struct Extended {
     open: Mutex<HashMap<String, OpenRows>>,
 }
 
-/// Where the portal lay, and its rows.
-type OpenRows = (usize, Arc<AsyncMutex<SendingRows>>);
+/// The portal, which is told from a later one of its name as long as it is pointed to, and its rows.
+type OpenRows = (Weak<Portal<Stored>>, Arc<AsyncMutex<SendingRows>>);
 
 pub struct Parser {
     connection: Arc<Connection>,
@@ -169,6 +169,7 @@ impl ExtendedQueryHandler for Extended {
         PgWireError: From<<C as Sink<Message>>::Error>,
     {
         client.portal_store().rm_portal(DEFAULT_NAME);
+        self.open.lock().remove(DEFAULT_NAME);
         let mut session = self.connection.session.lock().await;
         if let Err(e) = session.end_implicit().await {
             client.feed(Message::ErrorResponse(error_info(&e).into())).await?;
@@ -220,9 +221,8 @@ impl Extended {
         C::Error: Debug,
         PgWireError: From<<C as Sink<Message>>::Error>,
     {
-        // A portal is told from a later one of the same name by where it lies.
-        let identity = Arc::as_ptr(portal) as usize;
-        let open = self.open.lock().get(name).filter(|(id, _)| *id == identity).map(|(_, rows)| rows.clone());
+        let this = Arc::downgrade(portal);
+        let open = self.open.lock().get(name).filter(|(of, _)| of.ptr_eq(&this)).map(|(_, rows)| rows.clone());
         let rows = match open {
             Some(rows) => rows,
             None => {
@@ -258,7 +258,7 @@ impl Extended {
         };
         let mut sending = rows.lock().await;
         if sending.send(client, max).await? {
-            self.open.lock().insert(name.to_owned(), (identity, rows.clone()));
+            self.open.lock().insert(name.to_owned(), (this, rows.clone()));
             client.feed(Message::PortalSuspended(PortalSuspended::new())).await?;
             return Ok(());
         }

@@ -56,7 +56,7 @@ pub fn find<'a>(manifest: &'a Manifest, name: &StreamName, current: &str) -> Res
     let (database, stream) = split(name, current)?;
     let found = manifest.stream_named(&database, &stream).filter(|s| !s.def.is_internal());
     found.ok_or_else(|| match crate::system::NAMES.contains(&stream.as_str()) && database == crate::system::DATABASE {
-        true => Error::invalid(format!("'{name}' is Ebb's own: it can be read, not changed"))
+        true => Error::invalid(format!("'{name}' is Ebb's own: it can be read as it is now, not of another time, and not changed"))
             .with_sqlstate(sqlstate::WRONG_OBJECT_TYPE)
             .at(name.position()),
         false => unknown(manifest, &database, &stream, name.position()),

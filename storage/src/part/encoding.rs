@@ -48,7 +48,7 @@ pub fn choose(arrays: &[&ArrayRef], codec: Option<&ColumnCodec>, compresses: boo
         _ => {}
     }
     let total = arrays.iter().map(|a| a.len()).sum();
-    let sampled = |to: &DataType| stretches(arrays, total).map(|s| cast(&s, to)).collect::<Result<Vec<_>, _>>().ok();
+    let sampled = |to: &DataType| stretches(arrays, total).iter().map(|s| cast(s, to)).collect::<Result<Vec<_>, _>>().ok();
     match t {
         t if is_whole(&t) => sampled(&DataType::Int64).map_or(Choice::Dictionary, |s| choose_whole(&s, total, compresses)),
         DataType::Float32 | DataType::Float64 => {
@@ -59,53 +59,78 @@ pub fn choose(arrays: &[&ArrayRef], codec: Option<&ColumnCodec>, compresses: boo
     }
 }
 
-/// Stretches spread evenly over all rows.
-fn stretches(arrays: &[&ArrayRef], total: usize) -> impl Iterator<Item = ArrayRef> {
+/// Stretches spread evenly over all rows; one that passes over the end of an array comes in pieces.
+fn stretches(arrays: &[&ArrayRef], total: usize) -> Vec<ArrayRef> {
     let step = (total / (SAMPLE_ROWS / STRETCH_ROWS)).max(STRETCH_ROWS);
-    (0..total).step_by(step).filter_map(move |at| {
-        let mut before = 0;
-        let array = arrays.iter().find(|a| {
-            before += a.len();
-            before > at
-        })?;
-        let from = at - (before - array.len());
-        Some(array.slice(from, STRETCH_ROWS.min(array.len() - from)))
-    })
+    let mut pieces = Vec::new();
+    let mut before = 0;
+    for array in arrays {
+        let end = before + array.len();
+        // From the stretch that the array begins in.
+        for stretch in ((before - before % step)..end).step_by(step) {
+            let (from, to) = (stretch.max(before), (stretch + STRETCH_ROWS).min(end));
+            if from < to {
+                pieces.push(array.slice(from - before, to - from));
+            }
+        }
+        before = end;
+    }
+    pieces
 }
 
 fn is_whole(t: &DataType) -> bool {
     t.is_integer() || matches!(t, DataType::Timestamp(..) | DataType::Date32)
 }
 
-/// Bytes a value in a dictionary, the dictionary's own share included.
-fn dictionary_bytes(distinct: usize, runs: usize, sampled: usize, total: usize, width: f64) -> f64 {
-    packed_bytes(distinct, runs, sampled, total) + grown(distinct, sampled, total) * width / total.max(1) as f64
+/// What a sample says of a dictionary for all rows.
+struct Sampled {
+    /// Of each row, its value's number.
+    numbers: Vec<u32>,
+    distinct: Numbers,
+    runs: usize,
+    total: usize,
 }
 
-/// Distinct values of all rows. A sample that is mostly new values says that the rest is too.
-fn grown(distinct: usize, sampled: usize, total: usize) -> f64 {
-    if distinct * 2 > sampled { distinct as f64 * total as f64 / sampled.max(1) as f64 } else { distinct as f64 }
-}
+impl Sampled {
+    fn of(total: usize) -> Self {
+        Self { numbers: Vec::new(), distinct: Numbers::new(), runs: 0, total }
+    }
 
-/// Bytes of a value's number. Equal values in a row are stored once a run.
-fn packed_bytes(distinct: usize, runs: usize, sampled: usize, total: usize) -> f64 {
-    let bits = (grown(distinct, sampled, total).max(2.0)).log2().ceil();
-    (bits / 8.0).min(runs as f64 * RUN_BYTES / sampled.max(1) as f64)
-}
+    fn take(&mut self, values: impl Iterator<Item = u64>) {
+        let before = self.numbers.len();
+        self.numbers.extend(values.map(|v| self.distinct.number(v)));
+        self.runs += self.numbers[before..].chunk_by(|a, b| a == b).count();
+    }
 
-fn runs_of<T: PartialEq>(values: &[T]) -> usize {
-    values.chunk_by(|a, b| a == b).count()
+    /// Distinct values of all rows: those seen, and as many unseen ones as values seen once and twice tell of (Chao, "Nonparametric
+    /// estimation of the number of classes in a population", 1984).
+    fn values(&self) -> f64 {
+        let mut times = vec![0u32; self.distinct.values.len()];
+        self.numbers.iter().for_each(|n| times[*n as usize] += 1);
+        let (once, twice) = times.iter().fold((0, 0), |(a, b), n| (a + u32::from(*n == 1), b + u32::from(*n == 2)));
+        let unseen = f64::from(once) * f64::from(once) / (2.0 * f64::from(twice.max(1)));
+        (times.len() as f64 + unseen).min(self.total as f64)
+    }
+
+    /// Bytes of a row's number. Equal values in a row are stored once a run.
+    fn packed_bytes(&self, values: f64) -> f64 {
+        (values.max(2.0).log2().ceil() / 8.0).min(self.runs as f64 * RUN_BYTES / self.rows())
+    }
+
+    /// The dictionary's own bytes, a row.
+    fn own_bytes(&self, values: f64, width: f64) -> f64 {
+        values * width / self.total.max(1) as f64
+    }
+
+    fn rows(&self) -> f64 {
+        self.numbers.len().max(1) as f64
+    }
 }
 
 fn choose_whole(sample: &[ArrayRef], total: usize, compresses: bool) -> Choice {
-    let (mut distinct, mut runs, mut sampled, mut delta_bits) = (Numbers::new(), 0, 0usize, 0f64);
-    let mut numbers = Vec::new();
+    let (mut sampled, mut delta_bits) = (Sampled::of(total), 0f64);
     for stretch in sample.iter().map(|s| s.as_primitive::<Int64Type>().values()) {
-        sampled += stretch.len();
-        runs += runs_of(stretch);
-        for v in stretch {
-            numbers.push(distinct.number(*v as u64));
-        }
+        sampled.take(stretch.iter().map(|v| *v as u64));
         // Blocks of 32 differences share a width, as in Parquet's miniblocks.
         for from in (1..stretch.len()).step_by(32) {
             let block = &stretch[from - 1..stretch.len().min(from + 32)];
@@ -115,17 +140,17 @@ fn choose_whole(sample: &[ArrayRef], total: usize, compresses: bool) -> Choice {
             delta_bits += f64::from(width) * (block.len() - 1) as f64;
         }
     }
-    if sampled == 0 {
+    if sampled.numbers.is_empty() {
         return Choice::Dictionary;
     }
-    let delta = delta_bits / 8.0 / sampled as f64 + 0.1;
-    let dictionary = dictionary_bytes(distinct.values.len(), runs, sampled, total, 8.0);
+    let (delta, values) = (delta_bits / 8.0 / sampled.rows() + 0.1, sampled.values());
+    let own = sampled.own_bytes(values, 8.0);
+    let dictionary = sampled.packed_bytes(values) + own;
     // Times with gaps differ by a few large numbers: many bits, and always the same. A codec sees that, and sees nothing in numbers that rise.
     let packed_better = || {
-        let (delta, codes) = (packed_deltas(sample), packed_numbers(&numbers));
-        let of_sample = |bytes: &[u8]| lz4_flex::block::compress(bytes).len() as f64 / sampled as f64;
-        let values = dictionary - packed_bytes(distinct.values.len(), runs, sampled, total);
-        of_sample(&delta) < (of_sample(&codes) + values) * DELTA_BIAS
+        let (delta, codes) = (packed_deltas(sample), packed_numbers(&sampled.numbers));
+        let of_sample = |bytes: &[u8]| lz4_flex::block::compress(bytes).len() as f64 / sampled.rows();
+        of_sample(&delta) < (of_sample(&codes) + own) * DELTA_BIAS
     };
     match delta < dictionary * DELTA_BIAS || compresses && packed_better() {
         true => Choice::Plain(Encoding::DELTA_BINARY_PACKED),
@@ -151,16 +176,13 @@ fn packed_numbers(numbers: &[u32]) -> Vec<u8> {
 }
 
 fn choose_float(sample: &[ArrayRef], total: usize, width: f64) -> Choice {
-    let (mut distinct, mut runs, mut sampled) = (Numbers::new(), 0, 0);
+    let mut sampled = Sampled::of(total);
     for stretch in sample.iter().map(|s| s.as_primitive::<Float64Type>().values()) {
-        sampled += stretch.len();
-        runs += runs_of(stretch);
-        for v in stretch {
-            distinct.number(v.to_bits());
-        }
+        sampled.take(stretch.iter().map(|v| v.to_bits()));
     }
+    let values = sampled.values();
     // Split by byte, the upper bytes of like values compress to little: about a quarter is saved.
-    match dictionary_bytes(distinct.values.len(), runs, sampled, total, width) < width * 0.75 {
+    match sampled.packed_bytes(values) + sampled.own_bytes(values, width) < width * 0.75 {
         true => Choice::Dictionary,
         false => Choice::Plain(Encoding::BYTE_STREAM_SPLIT),
     }

@@ -58,3 +58,21 @@ fn times_with_gaps_are_differences_where_a_codec_compresses_them() {
     let levels = array(Int64Array::from_iter_values((0..100_000i64).map(|i| (i * i * 31) % 11 * 1_000_003)));
     assert_eq!(choose(&[&levels], None, true), Choice::Dictionary);
 }
+
+#[test]
+fn the_sample_does_not_depend_on_where_arrays_end() {
+    // Of a walk with two decimals few values are seen twice in a little of it, and there are not many.
+    let mut at = 5000i64;
+    let walk: Vec<f64> = (0..262_144u64)
+        .map(|i| {
+            at = (at + (i.wrapping_mul(2_654_435_761) >> 7) as i64 % 101 - 50).clamp(0, 10_000);
+            at as f64 / 100.0
+        })
+        .collect();
+    for length in [262_144, 16_384, 1000, 100, 7] {
+        let arrays: Vec<ArrayRef> = walk.chunks(length).map(|c| array(Float64Array::from(c.to_vec()))).collect();
+        let arrays: Vec<&ArrayRef> = arrays.iter().collect();
+        assert_eq!(stretches(&arrays, walk.len()).iter().map(|s| s.len()).sum::<usize>(), SAMPLE_ROWS, "{length}");
+        assert_eq!(choose(&arrays, None, true), Choice::Dictionary, "{length}");
+    }
+}

@@ -28,6 +28,7 @@ macro_rules! each_script {
             delete,
             column_ttl,
             disks,
+            dropped_columns,
             expiry,
             functions,
             group_by_ttl,

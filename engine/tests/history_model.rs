@@ -201,6 +201,8 @@ struct World {
     readers: BTreeMap<String, Reading>,
     /// With the record that each keeps, and until when.
     leases: Vec<(ReadLease, u64, Timestamp)>,
+    /// Records that removed copies: they cannot be picked.
+    copies: BTreeSet<u64>,
 }
 
 impl World {
@@ -230,6 +232,7 @@ impl World {
             files: HashMap::new(),
             readers: BTreeMap::new(),
             leases: Vec::new(),
+            copies: BTreeSet::new(),
         }
     }
 
@@ -449,7 +452,7 @@ impl World {
         let n = *self.dice.one_of(&all);
         self.did = format!("cherrypick of {n}");
         let mut sees = self.model.sees(self.model.head(0));
-        let (has, moved) = (sees.contains(&n), matches!(self.model.records[&n].what, What::Moved));
+        let (has, moved) = (sees.contains(&n), matches!(self.model.records[&n].what, What::Moved) || self.copies.contains(&n));
         // A delete of rows that main does not have is picked after them.
         let main = self.model.values(&sees, u64::MAX);
         let idle = matches!(&self.model.records[&n].what, What::Deleted(vs) if !vs.iter().any(|v| main.contains(v)));

@@ -342,6 +342,7 @@ impl World {
         if let Some(sn) = told.copies.sn {
             let sees = self.model.sees(self.model.head(0));
             self.model.new_record(0, sn.0, What::Deleted(gone), sees);
+            self.copies.insert(sn.0);
         }
         self.age().await;
         self.look(false);

@@ -76,6 +76,8 @@ pub struct Core {
     pub dir: Option<Arc<DataDir>>,
     /// One move of log rows into their streams at a time.
     pub moving: tokio::sync::Mutex<()>,
+    /// One vacuum at a time: what two delete, both would count as room.
+    pub vacuuming: tokio::sync::Mutex<()>,
     /// One flush of a stream at a time.
     pub flushing: Locks,
     /// One DELETE, change of lineage or of refs of a stream at a time.

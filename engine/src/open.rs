@@ -139,6 +139,7 @@ impl Engine {
             dropped: Mutex::default(),
             dir,
             moving: tokio::sync::Mutex::default(),
+            vacuuming: tokio::sync::Mutex::default(),
             flushing: Mutex::default(),
             changing: Mutex::default(),
             layouts: Mutex::default(),

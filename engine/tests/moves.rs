@@ -4,10 +4,10 @@
 
 mod support;
 
-use ebb_engine::{Clock, Engine, ErrorKind, Existing, Result, Stop, Timestamp, Which};
+use ebb_engine::{Clock, Engine, ErrorKind, Existing, NewDisk, Result, Stop, Timestamp, Which};
 use ebb_storage::{
     codec::Codec,
-    disk::Volume,
+    disk::{DiskKind, Volume},
     ids::StreamId,
     interval::Interval,
     manifest::{edit::PartEvent, invariants},
@@ -622,4 +622,28 @@ async fn what_comes_out_larger_than_reckoned_goes_on_to_the_next_volume() {
 
 fn parts_on(e: &Engine, s: StreamId, disk: &str) -> usize {
     placed(e, s).iter().filter(|(d, _)| d == disk).count()
+}
+
+/// What several at once delete makes room once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn room_is_given_back_once() {
+    let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let e = Engine::open(options(dir.path(), Clock::simulated(START), true)).await.unwrap();
+    let path = other.path().to_owned();
+    let disk = NewDisk { name: "d".into(), kind: DiskKind::Local { path }, capacity_bytes: Some(ROOM), max_usage_pct: 100 };
+    e.create_disk(disk, Existing::Refuse).await.unwrap();
+    e.set_policy(policy("p", vec![Volume::new("v", vec!["d".to_owned()])]), Existing::Refuse).await.unwrap();
+    let s = e.create_stream(tiered("s", vec![]), false).await.unwrap();
+    for i in 0..20 {
+        for n in 0..2 {
+            e.insert(s, vec![rows(&[("a", START.0 + i, 2 * i + n)])], v1()).await.unwrap();
+            e.flush(None).await.unwrap();
+        }
+        e.optimize(s, None, true).await.unwrap();
+        let (a, b) = tokio::join!(e.settle(None), e.settle(None));
+        a.and(b).unwrap();
+        let used = e.disks().into_iter().find(|d| d.name == "d").map(|d| d.total.unwrap() - d.free.unwrap());
+        let parts: u64 = e.manifest().stream(s).unwrap().parts.values().map(|p| p.placement.bytes).sum();
+        assert_eq!(used, Some(parts), "round {i}");
+    }
 }

@@ -16,6 +16,7 @@ use ebb_storage::{
 /// Deletes what may go; how many objects of removed parts went. What lies on a disk that is away waits until it is back; an error of one
 /// disk keeps nothing on another, and the first is told.
 pub async fn run(core: &Core) -> Result<usize> {
+    let _one = core.vacuuming.lock().await;
     let mut failed = None;
     sweep_what_is_back(core, &mut failed).await;
     delete_abandoned(core, &mut failed).await;

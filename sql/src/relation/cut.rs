@@ -48,7 +48,7 @@ pub(super) fn versioned(about: &About, name: &StreamName, version: &TableVersion
     let (scanned, provider): (String, Arc<dyn TableProvider>) = match about.value(what, expr)? {
         Some(value) => {
             let at = match argument::is_version(&ty) {
-                true => as_of(&value, is_literal(expr))?,
+                true => as_of(&value, is_written(expr))?,
                 false => AsOf::Time(argument::moment(what, &value)?),
             };
             let scanned = match &at {
@@ -73,11 +73,12 @@ fn of(about: &About, state: &ebb_storage::manifest::StreamState, at: &AsOf) -> R
     Ok(about.cut.view.stream_as_of(state.def.id, at, about.cut.now)?)
 }
 
-/// A text that is written is always a name; one that a client gave for a parameter may be the digits of an sn, since no ref is called so.
-fn as_of(value: &ScalarValue, literal: bool) -> Result<AsOf> {
+/// A text that is written or cast to is always a name; one that a client gave for a bare parameter may be the digits of an sn, since no
+/// ref is called so.
+fn as_of(value: &ScalarValue, written: bool) -> Result<AsOf> {
     let what = "VERSION AS OF";
     match value.try_as_str() {
-        Some(Some(name)) if literal || argument::digits(value).is_none() => Ok(AsOf::Name(name.to_owned())),
+        Some(Some(name)) if written || argument::digits(value).is_none() => Ok(AsOf::Name(name.to_owned())),
         Some(Some(_)) => argument::sn(what, value).map(AsOf::Sn),
         _ if value.data_type().is_integer() && !value.is_null() => argument::sn(what, value).map(AsOf::Sn),
         _ => {
@@ -88,6 +89,6 @@ fn as_of(value: &ScalarValue, literal: bool) -> Result<AsOf> {
     }
 }
 
-fn is_literal(expr: &Expr) -> bool {
-    matches!(expr, Expr::Value(v) if !matches!(v.value, Value::Placeholder(_)))
+fn is_written(expr: &Expr) -> bool {
+    !matches!(expr, Expr::Value(v) if matches!(v.value, Value::Placeholder(_)))
 }

@@ -12,7 +12,7 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Lag {
     pub rows: u64,
-    /// Now less the time of the first record of main that was not read.
+    /// Now less the time of the first record of main that was not read; once that is forgotten, what is known of it.
     pub ms: u64,
 }
 
@@ -50,7 +50,11 @@ impl Reader {
             let part: u64 = unread.intersection(&SnSet::new(step.ranges())).ranges().iter().map(|r| r.to.0 - r.after.0).sum();
             rows += u64::try_from(u128::from(record.rows_added) * u128::from(part) / u128::from(record.count.max(1))).unwrap_or(u64::MAX);
         }
-        Lag { rows, ms: u64::try_from(ms).unwrap_or(u64::MAX) }
+        let ms = u64::try_from(ms).unwrap_or(u64::MAX);
+        // Of one that was cut off, the first record it did not read may be gone: it was older than MAX LAG then.
+        let least = self.cut_off_at.map_or(0, |at| u64::try_from(now.since(at).as_millis()).unwrap_or(u64::MAX));
+        let least = least.saturating_add(self.cut_off_at.and(self.max_lag_ms).map_or(0, |ms| u64::try_from(ms).unwrap_or(0)));
+        Lag { rows, ms: ms.max(least) }
     }
 }
 

@@ -49,7 +49,10 @@ async fn parameters_are_cuts_and_are_resolved_as_the_statement_runs() {
     }
     let e = run(&mut session, by_version, vec![ScalarValue::Utf8(None)]).await.unwrap_err();
     assert_eq!(e.sqlstate(), "42804", "{e}");
-    assert_eq!(run(&mut session, "SELECT count(*) FROM s VERSION AS OF '1'", Vec::new()).await.unwrap_err().sqlstate(), "42704");
+    for (sql, values) in [("'1'", vec![]), ("'1'::text", vec![]), ("$1::text", vec![text("1")])] {
+        let sql = format!("SELECT count(*) FROM s VERSION AS OF {sql}");
+        assert_eq!(run(&mut session, &sql, values).await.unwrap_err().sqlstate(), "42704", "{sql}: a text is a name");
+    }
 
     // What a client is told of the parameters, and of the columns.
     let parser = lab.inside.db.session();

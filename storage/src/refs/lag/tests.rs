@@ -24,6 +24,9 @@ fn lag_is_what_main_has_that_was_not_read() {
     assert!(reader(3).is_cut_off(&h.state, now) && !reader(3).protects(&h.state, now));
     let free = Reader { max_lag_ms: None, ..reader(0) };
     assert!(!free.protects(&h.state, now) && !free.is_cut_off(&h.state, now));
+    // What it was cut off for may be forgotten since: it was more than its MAX LAG behind then.
+    let late = Reader { cut_off_at: Some(Timestamp::from_secs(8)), ..reader(6) };
+    assert_eq!(late.lag(&h.state, now), Lag { rows: 10, ms: 7000 });
     // Part of a line is its share.
     h.join(1, 4);
     assert_eq!(reader(1).lag(&h.state, now).rows, 50);

@@ -27,8 +27,11 @@ fn indexed(rules: Vec<Rule>, kinds: &[IndexKind]) -> StreamDef {
     d
 }
 
+/// Rows, bounds and values of a part.
+type Kept = (u64, Option<(i64, i64)>, Option<Vec<i64>>);
+
 /// Of each part, by its rows: the bounds of its months, and the months.
-fn kept(e: &Engine, s: StreamId) -> Vec<(u64, Option<(i64, i64)>, Option<Vec<i64>>)> {
+fn kept(e: &Engine, s: StreamId) -> Vec<Kept> {
     let state = e.manifest().stream(s).unwrap().clone();
     let int = |b: &Bound| if let Bound::Int(i) = b { *i } else { panic!("{b:?}") };
     let mut all: Vec<_> = state

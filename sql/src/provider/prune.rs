@@ -29,6 +29,8 @@ use std::{collections::HashSet, sync::Arc};
 /// Begins the name of a column that stands for an expression; nobody writes it.
 const MARK: char = '\u{2060}';
 
+/// Asked in the midst of planning, it sees to its stack itself.
+#[recursive::recursive]
 pub(super) fn parts(table: &StreamTable, state: &dyn Session, filters: &[Expr]) -> Result<Vec<LivePart>> {
     let all = table.view.parts.clone();
     if all.is_empty() || filters.is_empty() {

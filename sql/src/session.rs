@@ -100,7 +100,8 @@ impl Session {
     pub async fn execute(&mut self, prepared: &Prepared, params: Vec<ScalarValue>, cancel: CancellationToken) -> Result<Outcome> {
         let listed = self.shared.running.begin(self, prepared.statement.source.text());
         let limit = limit::Limit::start(cancel, self.variables.statement_timeout(), listed);
-        let done = limit.run(execute::run(self, prepared, params)).await;
+        // What every statement may do is one large future: on the heap, planning has the stack to itself.
+        let done = limit.run(Box::pin(execute::run(self, prepared, params))).await;
         self.note_failure(done).map(|outcome| limit.over(outcome, self.block.clone()))
     }
 

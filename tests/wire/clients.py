@@ -144,8 +144,13 @@ async def with_asyncpg():
     for version, rows in ((1, 2), (2, 3)):
         assert await at_version.fetchval(version) == rows, version
     at_name = await c.prepare("SELECT count(*) FROM h VERSION AS OF $1::text")
-    for version, rows in (("1", 2), ("two", 2), ("main", 3)):
+    for version, rows in (("two", 2), ("main", 3)):
         assert await at_name.fetchval(version) == rows, version
+    try:
+        await at_name.fetchval("1")
+        raise SystemExit("a text is a name")
+    except asyncpg.exceptions.UndefinedObjectError as e:
+        assert "no tag or branch '1'" in str(e), e
     try:
         # It wants the columns before it gives the name.
         await c.fetch("SELECT * FROM changes($1, $2, $3)", "h", 1, 2)

@@ -12,7 +12,7 @@ use crate::{
     delete::{Deleted, Found, Search, each_batch, head_of, remove, same_columns},
     hide::{Hide, Hiding},
     read::LivePart,
-    upgrade::field_id,
+    upgrade::{field_id, place_of},
 };
 use arrow::{
     array::{Array, ArrayRef, AsArray, ListArray, MapArray, RecordBatch, StructArray},
@@ -157,10 +157,9 @@ impl Keys {
     }
 
     fn of(&self, rows: &RecordBatch) -> Result<Rows> {
-        let ids = rows.schema_ref().fields().iter().map(|f| field_id(f)).collect::<Result<Vec<_>>>()?;
         let mut columns = Vec::with_capacity(self.columns.len());
         for (id, ty) in &self.columns {
-            let at = ids.iter().position(|i| i == id).ok_or_else(|| Error::corrupt(format!("rows lack column {id}")))?;
+            let at = place_of(rows.schema_ref(), *id).ok_or_else(|| Error::corrupt(format!("rows lack column {id}")))?;
             let column = rows.column(at);
             // A part of this version may carry its values otherwise, as a dictionary for one.
             let column = if column.data_type() == ty { column.clone() } else { arrow::compute::cast(column, ty)? };

@@ -17,7 +17,7 @@ use crate::{
     },
     read::{LivePart, ReadView, StreamView},
     sets,
-    upgrade::{field_id, upgrade},
+    upgrade::{field_id, place_of, upgrade},
 };
 use arrow::{
     array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions},
@@ -290,8 +290,7 @@ pub(crate) fn matching(condition: &dyn RowExpr, rows: &RecordBatch) -> Result<Bo
 }
 
 fn sn_place(rows: &RecordBatch) -> Result<usize> {
-    let mut fields = rows.schema_ref().fields().iter();
-    fields.position(|f| field_id(f).is_ok_and(|id| id == ColumnId::TP_SN)).ok_or_else(|| Error::corrupt("a part without _tp_sn"))
+    place_of(rows.schema_ref(), ColumnId::TP_SN).ok_or_else(|| Error::corrupt("a part without _tp_sn"))
 }
 
 fn sns_of(rows: &RecordBatch, sn: Option<Sn>) -> Result<Int64Array> {

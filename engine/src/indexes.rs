@@ -7,7 +7,7 @@
 use crate::{
     Engine,
     expr::{ExprCompiler, RowExpr},
-    upgrade::field_id,
+    upgrade::{field_id, place_of},
 };
 use arrow::{
     array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, new_null_array},
@@ -104,8 +104,7 @@ impl Reads {
     fn values(&self, rows: &RecordBatch) -> Result<ArrayRef> {
         let mut columns = Vec::with_capacity(self.schema.fields().len());
         for field in self.schema.fields() {
-            let id = field_id(field)?;
-            let at = rows.schema_ref().fields().iter().position(|f| field_id(f).is_ok_and(|of| of == id));
+            let at = place_of(rows.schema_ref(), field_id(field)?);
             let at = at.ok_or_else(|| Error::internal(format!("rows lack column '{}'", field.name())))?;
             columns.push(rows.column(at).clone());
         }

@@ -52,7 +52,7 @@ impl PartRows {
 
 /// Of so many rows of a part, those of records with these sns: rows are taken to lie evenly among all.
 pub(crate) fn share_seen(meta: &PartMeta, sns: &SnSet, rows: u64) -> u64 {
-    let size = |set: &SnSet| set.ranges().iter().map(|r| u128::from(r.to.0 - r.after.0)).sum::<u128>();
+    let size = |set: &SnSet| u128::from(set.count());
     let share = |o: &Origin| {
         let own = SnSet::new([o.sns]);
         let all = size(&own).max(1);

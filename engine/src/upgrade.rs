@@ -53,6 +53,11 @@ pub fn upgrade(rows: &RecordBatch, to: &StreamDef, compiler: &dyn ExprCompiler) 
     Ok((RecordBatch::try_new_with_options(schema, columns, &options)?, filled))
 }
 
+/// Where the column of that id stands in a schema.
+pub fn place_of(schema: &Schema, id: ColumnId) -> Option<usize> {
+    schema.fields().iter().position(|f| field_id(f).is_ok_and(|of| of == id))
+}
+
 /// The column id that a field of a part, record or stream carries.
 pub fn field_id(field: &Field) -> Result<ColumnId> {
     let text = field.metadata().get(PARQUET_FIELD_ID_META_KEY);

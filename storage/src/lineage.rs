@@ -43,6 +43,10 @@ impl SnSet {
     pub fn ranges(&self) -> &[SnRange] {
         &self.ranges
     }
+    /// How many sns are in it.
+    pub fn count(&self) -> u64 {
+        self.ranges.iter().map(|r| r.to.0 - r.after.0).sum()
+    }
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }

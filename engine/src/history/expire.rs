@@ -122,7 +122,7 @@ fn due(core: &Core, stream: StreamId, overrides: &Overrides) -> Result<(Arc<Mani
     let (manifest, state, mut due) = everything_due(core, stream, overrides)?;
     let applied = manifest.stream(stream).map_or(Sn(0), |s| s.applied_sn);
     let in_parts = SnSet::new(due.forget.iter().copied()).intersection(&SnSet::new([SnRange { after: Sn(0), to: applied }]));
-    due.snapshots = in_parts.ranges().iter().map(|r| r.to.0 - r.after.0).sum();
+    due.snapshots = in_parts.count();
     due.forget = in_parts.ranges().to_vec();
     Ok((manifest, state, due))
 }
@@ -156,7 +156,7 @@ fn tried(core: &Core, stream: StreamId, overrides: &Overrides) -> Result<Expired
     let edits = edits_of(&manifest, stream, &due, time);
     let after = manifest.apply(&Commit { no, epoch: manifest.epoch, nonce: String::new(), time, edits })?;
     let committed = after.stream(stream).ok_or_else(|| core.is_gone(stream))?;
-    let count = |s: &StreamState| s.readable.ranges().iter().map(|r| r.to.0 - r.after.0).sum::<u64>();
+    let count = |s: &StreamState| s.readable.count();
     let listed = manifest.stream(stream).map_or(0, |s| count(s));
     // With the tail's records, as readers and merges see it.
     let after = folded::whole(committed, &core.live.read().tail(stream));

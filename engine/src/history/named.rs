@@ -73,7 +73,7 @@ impl Engine {
             Ok(_) => {
                 // Nobody else forgets records meanwhile: that is a change of the stream, too.
                 let gone = before.readable.minus(&core.stream(stream)?.readable);
-                Ok(RefMade { made: true, forgotten: gone.ranges().iter().map(|r| r.to.0 - r.after.0).sum() })
+                Ok(RefMade { made: true, forgotten: gone.count() })
             }
         }
     }

@@ -174,7 +174,7 @@ impl Fate {
 
     /// How many rows main's head does not see; of records that it sees in part, their share.
     pub fn unseen_rows(&self) -> u64 {
-        let size = |set: &SnSet| set.ranges().iter().map(|r| u128::from(r.to.0 - r.after.0)).sum::<u128>();
+        let size = |set: &SnSet| u128::from(set.count());
         let unseen = |o: &Origin| {
             let own = SnSet::new([o.sns]);
             let all = size(&own).max(1);

@@ -7,7 +7,7 @@ use crate::{
     job::fate::{Fate, Fates, Judge},
     plan::due::is_due,
     stream::{Compiled, CompiledRule},
-    upgrade::{defaults, field_id, upgrade},
+    upgrade::{defaults, field_id, place_of, upgrade},
 };
 use arrow::{
     array::{ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions},
@@ -62,7 +62,7 @@ impl Source {
         let (mut fields, mut columns) = (rows.schema_ref().fields().to_vec(), rows.columns().to_vec());
         for (id, def) in &self.fills {
             let (read, _) = upgrade(&rows, def, compiler)?;
-            let at = read.schema_ref().fields().iter().position(|f| field_id(f).is_ok_and(|i| i == *id));
+            let at = place_of(read.schema_ref(), *id);
             let at = at.ok_or_else(|| Error::internal(format!("a tag does not read column {id}")))?;
             fields.push(read.schema_ref().fields()[at].clone());
             columns.push(read.column(at).clone());
@@ -200,10 +200,7 @@ impl Removal {
                 continue;
             }
             let def = &self.compiled.def;
-            let (Some(of), Some(at)) = (
-                def.columns.iter().find(|c| c.id == *column),
-                rows.schema_ref().fields().iter().position(|f| field_id(f).is_ok_and(|id| id == *column)),
-            ) else {
+            let (Some(of), Some(at)) = (def.columns.iter().find(|c| c.id == *column), place_of(rows.schema_ref(), *column)) else {
                 return Err(Error::internal(format!("column {column} of a rule is not there")));
             };
             let new = zip(&due, &defaults(of, def, rows, self.compiler.as_ref())?, rows.column(at))?;

@@ -18,32 +18,28 @@ use std::collections::BTreeMap;
 /// Parts that are folded together now, each group by itself; not of those that `other` work has. In the order of their ids.
 pub fn together<'a>(scene: &Scene<'a>, other: impl Fn(&PartView) -> bool) -> Vec<Vec<&'a PartView>> {
     match waits(scene) {
-        None => groups(scene, other),
+        None => eagerly(scene, other),
         Some(_) => Vec::new(),
     }
 }
 
-/// The same on demand, whatever the distance of prunes.
-pub fn eagerly<'a>(scene: &Scene<'a>, other: impl Fn(&PartView) -> bool) -> Vec<Vec<&'a PartView>> {
-    groups(scene, other)
-}
-
 /// Whether a part is to be folded together with others though no row of it has come due since it was folded, and until when that waits.
 pub fn joins(scene: &Scene<'_>, part: &PartView) -> Option<Option<Timestamp>> {
-    let joins = part.folded && groups(scene, |_| false).iter().flatten().any(|p| p.id == part.id);
+    let joins = part.folded && eagerly(scene, |_| false).iter().flatten().any(|p| p.id == part.id);
     joins.then(|| waits(scene))
 }
 
 /// When parts of the partition are to be folded together that wait for the distance of prunes.
 pub fn wakes_at(scene: &Scene<'_>) -> Option<Timestamp> {
-    waits(scene).filter(|_| !groups(scene, |_| false).is_empty())
+    waits(scene).filter(|_| !eagerly(scene, |_| false).is_empty())
 }
 
 fn waits(scene: &Scene<'_>) -> Option<Timestamp> {
     waits_until(scene.partition, scene.stream, scene.now)
 }
 
-fn groups<'a>(scene: &Scene<'a>, other: impl Fn(&PartView) -> bool) -> Vec<Vec<&'a PartView>> {
+/// The same on demand, whatever the distance of prunes.
+pub fn eagerly<'a>(scene: &Scene<'a>, other: impl Fn(&PartView) -> bool) -> Vec<Vec<&'a PartView>> {
     let (stream, parts) = (scene.stream, &scene.partition.parts);
     let folds = stream.rules.iter().any(|r| r.kind == RuleKind::Fold);
     if !folds || parts.len() < PAIR || stream.stops.merges || stream.settings.merges_off() || !deletes_due(stream) {

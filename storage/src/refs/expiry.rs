@@ -130,7 +130,7 @@ pub fn expiry(state: &StreamState, keep: &Keep, overrides: &Overrides, pinning: 
     let ends = live.iter().filter_map(|r| r.ends_at(keep.max_ref_age_ms));
     let next_at = ends.fold(kept.next_at, Timestamp::min);
     Expiry {
-        snapshots: forget.ranges().iter().map(|r| r.to.0 - r.after.0).sum(),
+        snapshots: forget.count(),
         forget: forget.ranges().to_vec(),
         drop_refs: ended.iter().map(|r| r.name.clone()).collect(),
         cut_off: cut_off.into_iter().collect(),

@@ -47,7 +47,7 @@ impl Reader {
         for step in ancestry.walk(state.head_of(BranchId::MAIN)).take_while(|s| s.sns.to > self.sn) {
             let Some(record) = state.records.get(&step.line.sns.to) else { continue };
             // Of a line that is read in part, its share.
-            let part: u64 = unread.intersection(&SnSet::new(step.ranges())).ranges().iter().map(|r| r.to.0 - r.after.0).sum();
+            let part = unread.intersection(&SnSet::new(step.ranges())).count();
             rows += u64::try_from(u128::from(record.rows_added) * u128::from(part) / u128::from(record.count.max(1))).unwrap_or(u64::MAX);
         }
         let ms = u64::try_from(ms).unwrap_or(u64::MAX);

@@ -171,7 +171,7 @@ impl Needs {
             let alive = of_branch.entry(o.branch).or_insert_with(|| self.alive(o.branch, &[], &[]));
             if !alive.covers(o.sns) {
                 let (all, left) = (o.sns.to.0 - o.sns.after.0, alive.intersection(&SnSet::new([o.sns])));
-                let left: u64 = left.ranges().iter().map(|r| r.to.0 - r.after.0).sum();
+                let left = left.count();
                 rows += u64::try_from(u128::from(o.rows) * u128::from(all - left) / u128::from(all.max(1))).unwrap_or(u64::MAX);
             }
         }

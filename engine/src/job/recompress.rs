@@ -105,20 +105,25 @@ pub async fn recoded(
     let guard = core.inflight.register(meta.stream, meta.id);
     let key = core.disks.key(meta.stream, meta.id, generation);
     let progress = running.clone();
+    let as_written = (meta.placement.bytes, meta.placement.checksum);
     let fill = move |encoder: &mut write::Encoder| {
-        let groups = 0..source.row_groups();
         let mut taken = |rows| {
             progress.rows_read.fetch_add(rows, Ordering::Relaxed);
             progress.rows_written.fetch_add(rows, Ordering::Relaxed);
         };
         match how {
-            How::Codec => encoder.recode_row_groups(&source, groups, &mut taken),
-            How::OneRecord(sn) => encoder.copy_as_one_record(&source, groups, sn, &mut taken),
+            How::Codec => encoder.recode_part(&source, as_written, &mut taken),
+            How::OneRecord(sn) => encoder.copy_as_one_record(&source, 0..source.row_groups(), sn, &mut taken),
         }
     };
-    // Bytes that differ from what was written are seldom: the checksum is taken while the pages are compressed.
-    let verify = verify(&from.store, &from_key, meta.placement.bytes, meta.placement.checksum);
-    let (verified, written) = tokio::join!(verify, write_part(&room.disk.store, &key, options, fill));
+    // Bytes that differ from what was written are seldom: those that are copied are looked at meanwhile.
+    let verified = async {
+        match how {
+            How::Codec => Ok(()),
+            How::OneRecord(_) => verify(&from.store, &from_key, as_written.0, as_written.1).await,
+        }
+    };
+    let (verified, written) = tokio::join!(verified, write_part(&room.disk.store, &key, options, fill));
     let verified = verified.map_err(|e| e.context(format_args!("part {}", meta.name)));
     let encoded = match verified.and(written) {
         Ok((Some(encoded), ())) if encoded.rows == meta.rows && encoded.row_groups == meta.row_groups => encoded,

@@ -30,16 +30,22 @@ pub struct Recoded {
     pub close: ColumnCloseResult,
 }
 
-/// Column `leaf` of a row group, its pages in `codec`, which is `compressor`'s.
+/// Column `leaf` of a row group, its pages in `codec`, which is `compressor`'s. `seen` is shown the bytes it was made of.
 ///
 /// # Errors
 /// `Corrupt` where the bytes make no sense, naming the part's file.
-fn chunk(from: &PartReader, group: usize, leaf: usize, (codec, compressor): (Codec, &mut Compressor)) -> Result<Recoded> {
+fn chunk(
+    from: &PartReader,
+    (group, leaf): (usize, usize),
+    seen: impl FnOnce(&Bytes) -> Result<()>,
+    (codec, compressor): (Codec, &mut Compressor),
+) -> Result<Recoded> {
     let metadata = from.metadata();
     let rows = metadata.row_group(group).num_rows();
     let column = metadata.row_group(group).column(leaf);
     let places = metadata.offset_index().and_then(|o| o.get(group)?.get(leaf));
     let piece = from.guarded(|| Piece::of(from.source(), column))?;
+    seen(piece.bytes())?;
     let rows_of_group = usize::try_from(rows).unwrap_or(0);
     let mut pages = from.guarded(|| SerializedPageReader::new(Arc::new(piece), column, rows_of_group, None))?;
     let next = || from.guarded(|| pages.get_next_page());
@@ -140,6 +146,7 @@ fn recompressed(page: Page, compressor: &mut Compressor) -> Result<Page> {
 }
 
 mod ahead;
+mod passing;
 
 pub use ahead::ahead;
 

@@ -160,12 +160,21 @@ pub async fn verify(store: &Arc<dyn ObjectStore>, key: &Path, bytes: u64, checks
             (length, hash.digest())
         }
     };
-    if length != bytes || hash != checksum {
-        return Err(Error::corrupt(format!(
-            "{key} is damaged: {length} bytes of {bytes}, or its checksum differs; restore it from a backup"
-        )));
+    as_written(key, (length, hash), (bytes, checksum))
+}
+
+/// Compares length and checksum with those that were written.
+///
+/// # Errors
+/// `Corrupt` naming the key where they differ.
+pub(super) fn as_written(key: &Path, found: (u64, u64), written: (u64, u64)) -> Result<()> {
+    match found == written {
+        true => Ok(()),
+        false => Err(Error::corrupt(format!(
+            "{key} is damaged: {} bytes of {}, or its checksum differs; restore it from a backup",
+            found.0, written.0
+        ))),
     }
-    Ok(())
 }
 
 fn hash_of(file: &mut impl io::Read) -> io::Result<(u64, u64)> {

@@ -37,6 +37,9 @@ impl Piece {
         let bytes = source.get_bytes(start, usize::try_from(length).map_err(|_| damaged("a chunk's length"))?)?;
         Ok(Self { start, bytes })
     }
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
 }
 
 impl Length for Piece {

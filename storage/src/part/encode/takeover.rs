@@ -55,23 +55,37 @@ impl<W: Write + Send> PartEncoder<W> {
     /// Takes over row group `i` of a part with the same columns, without decoding it. `uncompressed` is what its values come to.
     pub fn copy_row_group(&mut self, from: &PartReader, i: usize, uncompressed: u64) -> Result<()> {
         self.end_row_group()?;
-        self.take_row_groups(from, i..i + 1, &|_| None, &mut |_| {})?;
+        self.take_row_groups(from, i..i + 1, &|_| None, None, &mut |_| {})?;
         self.uncompressed_bytes += uncompressed;
         Ok(())
     }
 
     /// [`Self::copy_row_group`] with its pages compressed anew, by the options' codec. Columns with a codec of their own keep it.
     pub fn recode_row_group(&mut self, from: &PartReader, i: usize, uncompressed: u64) -> Result<()> {
-        self.recode_row_groups(from, i..i + 1, &mut |_| {})?;
+        self.recode_row_groups(from, i..i + 1, None, &mut |_| {})?;
         self.uncompressed_bytes += uncompressed;
         Ok(())
     }
 
-    /// [`Self::recode_row_group`] for several, side by side. `taken` is told the rows of each as it is written.
-    pub fn recode_row_groups(&mut self, from: &PartReader, groups: Range<usize>, taken: &mut dyn FnMut(u64)) -> Result<()> {
+    /// [`Self::recode_row_group`] for all of a part, side by side, and compares it with the length and checksum it was written with, by
+    /// the same reading. `taken` is told the rows of each as it is written.
+    ///
+    /// # Errors
+    /// `Corrupt` where the part's bytes are not those that were written.
+    pub fn recode_part(&mut self, from: &PartReader, written: (u64, u64), taken: &mut dyn FnMut(u64)) -> Result<()> {
+        self.recode_row_groups(from, 0..from.row_groups(), Some(written), taken)
+    }
+
+    fn recode_row_groups(
+        &mut self,
+        from: &PartReader,
+        groups: Range<usize>,
+        written: Option<(u64, u64)>,
+        taken: &mut dyn FnMut(u64),
+    ) -> Result<()> {
         self.end_row_group()?;
         let (codec, own) = (self.options.codec, self.own_codecs());
-        self.take_row_groups(from, groups, &|root| own.get(root).is_none_or(Option::is_none).then_some(codec), taken)
+        self.take_row_groups(from, groups, &|root| own.get(root).is_none_or(Option::is_none).then_some(codec), written, taken)
     }
 
     /// Takes over row groups as they are, but for `_tp_sn`, which says one record for every row. `taken` is told the rows of each as it is
@@ -121,17 +135,19 @@ impl<W: Write + Send> PartEncoder<W> {
         self.options.schema.fields().iter().map(own).collect()
     }
 
-    /// Column chunks as they are, or their pages in the codec that `recode` names for the column at that place of the schema.
+    /// Column chunks as they are, or their pages in the codec that `recode` names for the column at that place of the schema. With
+    /// `written` all of the file is compared with that length and checksum.
     fn take_row_groups(
         &mut self,
         from: &PartReader,
         groups: Range<usize>,
         recode: &dyn Fn(usize) -> Option<Codec>,
+        written: Option<(u64, u64)>,
         taken: &mut dyn FnMut(u64),
     ) -> Result<()> {
         let roots = self.options.schema.fields().iter().enumerate();
         let codecs: Vec<Option<Codec>> = roots.flat_map(|(root, f)| std::iter::repeat_n(recode(root), leaves(f.data_type()))).collect();
-        recode::ahead(from, groups.clone(), &codecs, self.options.threads, |mut chunks| {
+        recode::ahead(from, groups.clone(), &codecs, self.options.threads, written, |mut chunks| {
             for i in groups {
                 let source = from.metadata().row_group(i);
                 if self.file.is_none() {
@@ -184,7 +200,7 @@ impl<W: Write + Send> PartEncoder<W> {
         let recode = |root: usize| codecs.get(root).copied().filter(|c| by_library[root] && matches!(c, Codec::Lz4hc(_)));
         // Its rows were looked at before they were encoded.
         let known = (std::mem::take(&mut self.sets), std::mem::take(&mut self.computed));
-        let taken = self.take_row_groups(&from, 0..1, &recode, &mut |_| {});
+        let taken = self.take_row_groups(&from, 0..1, &recode, None, &mut |_| {});
         (self.sets, self.computed) = known;
         taken
     }

@@ -2,12 +2,13 @@
 //!
 //! Guards: no more row groups are in memory than the writer is behind by, whatever the file's size; who fails stops the others.
 
-use super::{Recoded, chunk};
+use super::{Recoded, chunk, passing::Passing};
 use crate::{
     Error, Result,
     codec::Codec,
     part::{compress::Compressor, reader::PartReader},
 };
+use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 use std::{collections::HashMap, ops::Range, sync::mpsc, thread};
 
@@ -28,6 +29,7 @@ struct Work {
 struct Shared<'a> {
     from: &'a PartReader,
     jobs: Vec<(Place, Codec)>,
+    passing: Option<Passing<'a>>,
     work: Mutex<Work>,
     moved_on: Condvar,
 }
@@ -39,22 +41,25 @@ pub struct Chunks<'a> {
     early: HashMap<Place, Recoded>,
 }
 
-/// Recodes the leaves of `groups` that have a codec, on so many threads, while `write` takes them, group by group.
+/// Recodes the leaves of `groups` that have a codec, on so many threads, while `write` takes them, group by group. With `written`, the
+/// length and checksum of the whole file, it is compared with them on the way.
 ///
 /// # Errors
-/// What `write` says, to which a chunk's own error is handed.
+/// What `write` says, to which a chunk's own error is handed; `Corrupt` where the file is not what was written.
 pub fn ahead<T>(
     from: &PartReader,
     groups: Range<usize>,
     codecs: &[Option<Codec>],
     threads: usize,
+    written: Option<(u64, u64)>,
     write: impl FnOnce(Chunks<'_>) -> Result<T>,
 ) -> Result<T> {
     let leaves: Vec<(usize, Codec)> = codecs.iter().enumerate().filter_map(|(leaf, codec)| Some((leaf, (*codec)?))).collect();
     let work = Mutex::new(Work { next: 0, writing: groups.start, stopped: false });
     let jobs: Vec<_> = groups.flat_map(|group| leaves.iter().map(move |(leaf, codec)| ((group, *leaf), *codec))).collect();
     let threads = threads.clamp(1, jobs.len().max(1)).min(jobs.len());
-    let shared = &Shared { from, jobs, work, moved_on: Condvar::new() };
+    let passing = written.map(|_| Passing::of(from, jobs.iter().map(|(place, _)| *place))).transpose()?;
+    let shared = &Shared { from, jobs, passing, work, moved_on: Condvar::new() };
     thread::scope(|scope| {
         let (send, done) = mpsc::channel();
         let workers: Vec<_> = (0..threads)
@@ -64,11 +69,14 @@ pub fn ahead<T>(
             })
             .collect();
         drop(send);
-        let written = write(Chunks { shared, done, early: HashMap::new() });
+        let taken = write(Chunks { shared, done, early: HashMap::new() });
         shared.stop();
         let panicked = workers.into_iter().map(|w| w.join()).filter(|ended| ended.is_err()).count();
         match panicked {
-            0 => written,
+            0 => match (&shared.passing, written) {
+                (Some(passing), Some(written)) => passing.compare(written, taken),
+                _ => taken,
+            },
             _ => Err(Error::internal("a thread that recodes a part panicked")),
         }
     })
@@ -79,14 +87,15 @@ impl Shared<'_> {
         let _stops = StopsWhenPanicking(self);
         // Kept from chunk to chunk: its tables are large.
         let mut kept: Option<(Codec, Compressor)> = None;
-        while let Some((place, codec)) = self.next() {
+        while let Some((i, (place, codec))) = self.next() {
             let recoded = match kept.take().filter(|(of, _)| *of == codec) {
                 Some((_, compressor)) => Ok(compressor),
                 None => Compressor::of(codec),
             };
             let recoded = recoded.and_then(|compressor| {
                 let (_, compressor) = kept.insert((codec, compressor));
-                chunk(self.from, place.0, place.1, (codec, compressor))
+                let seen = |bytes: &Bytes| self.passing.as_ref().map_or(Ok(()), |p| p.saw(i, bytes.clone()));
+                chunk(self.from, place, seen, (codec, compressor))
             });
             // The writer goes away only when it failed.
             if send.send((place, recoded)).is_err() {
@@ -95,16 +104,16 @@ impl Shared<'_> {
         }
     }
 
-    fn next(&self) -> Option<(Place, Codec)> {
+    fn next(&self) -> Option<(usize, (Place, Codec))> {
         let mut work = self.work.lock();
         loop {
-            let job = *self.jobs.get(work.next)?;
+            let (i, job) = (work.next, *self.jobs.get(work.next)?);
             if work.stopped {
                 return None;
             }
             if job.0.0 <= work.writing + GROUPS_AHEAD {
                 work.next += 1;
-                return Some(job);
+                return Some((i, job));
             }
             self.moved_on.wait(&mut work);
         }

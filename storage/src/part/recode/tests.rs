@@ -217,12 +217,13 @@ async fn row_groups_side_by_side_are_the_file_that_one_after_the_other_are() {
     let groups = reader.row_groups();
     assert!(groups > 8, "{groups}");
     let one_by_one = file.recoded(Codec::Zstd(3)).await;
+    let written = (file.encoded.bytes, file.encoded.checksum);
     for threads in [1, 2, 7] {
         let options = WriteOptions { threads, ..WriteOptions::like(&reader, Codec::Zstd(3), own_codecs()) };
         let reader = reader.clone();
         let together = File::write(options, move |e| {
             let mut taken = Vec::new();
-            e.recode_row_groups(&reader, 0..groups, &mut |rows| taken.push(rows))?;
+            e.recode_part(&reader, written, &mut |rows| taken.push(rows))?;
             assert_eq!(taken.iter().sum::<u64>(), ROWS as u64);
             assert_eq!(taken.len(), groups);
             Ok(())
@@ -246,9 +247,41 @@ async fn a_damaged_row_group_stops_those_that_are_ahead_of_it() {
     let options = WriteOptions { threads: 2, ..WriteOptions::like(&reader, Codec::Zstd(1), own_codecs()) };
     let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
     let to = Path::from("new.parquet");
-    let groups = reader.row_groups();
-    let got = write_part(&store, &to, options, move |e| e.recode_row_groups(&reader, 0..groups, &mut |_| {})).await;
+    let written = (file.encoded.bytes, file.encoded.checksum);
+    let got = write_part(&store, &to, options, move |e| e.recode_part(&reader, written, &mut |_| {})).await;
     let error = got.map(|_| ()).expect_err("damage must be noticed");
     assert_eq!(error.kind(), crate::ErrorKind::Corrupt, "{error}");
     assert!(store.head(&to).await.is_err());
+}
+
+#[tokio::test]
+async fn a_changed_byte_is_noticed_wherever_it_is() {
+    let def = def();
+    let options = WriteOptions { row_group_rows: 20_000, threads: 2, ..WriteOptions::of(&def, Codec::None) };
+    let file = File::write(options, move |e| e.push(&rows(&def))).await;
+    let written = (file.encoded.bytes, file.encoded.checksum);
+    let bytes = file.store.get(&file.key).await.unwrap().bytes().await.unwrap();
+    let (end, reader) = (bytes.len(), file.reader().await);
+    let chunk = |group, leaf| reader.metadata().row_group(group).column(leaf).byte_range();
+    // In values, in a column that keeps its codec and is copied, between chunks, in the footer, before everything.
+    let copied = chunk(1, 6);
+    let mut places = vec![3, chunk(0, 2).0 as usize + 5000, (copied.0 + copied.1 / 2) as usize, end - 2, end - 300];
+    places.extend((0..40).map(|i| i * end / 40));
+    let mut recoded = 0;
+    for at in places {
+        let mut damaged = bytes.to_vec();
+        damaged[at] ^= 0x10;
+        file.store.put(&file.key, damaged.into()).await.unwrap();
+        let Ok(reader) = PartReader::open(&file.store, &file.key).await else { continue };
+        let options = WriteOptions { threads: 2, ..WriteOptions::like(&reader, Codec::Zstd(1), own_codecs()) };
+        let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+        let to = Path::from("new.parquet");
+        let got = write_part(&store, &to, options, move |e| e.recode_part(&reader, written, &mut |_| {})).await;
+        let error = got.map(|_| ()).expect_err("a changed byte must be noticed");
+        assert_eq!(error.kind(), crate::ErrorKind::Corrupt, "byte {at}: {error}");
+        assert!(error.to_string().contains(file.key.as_ref()), "byte {at}: {error}");
+        assert!(store.head(&to).await.is_err(), "byte {at}");
+        recoded += 1;
+    }
+    assert!(recoded > 20, "{recoded}");
 }

@@ -5,7 +5,7 @@
 
 use super::ingest::Target;
 use crate::{
-    Error, Result, sqlstate,
+    Error, Result,
     types::{coerce, parse_text},
     wire::{params, types::pg_type},
 };
@@ -229,11 +229,5 @@ impl BinaryDecoder {
         self.rows_before += self.rows as u64;
         (self.rows, self.held_bytes) = (0, 0);
         Ok(arrays)
-    }
-
-    /// The refusal of a NULL in the rows that were given out last.
-    pub fn refused_null(&self, row: usize, rows: usize, name: &str) -> Error {
-        let number = self.rows_before - rows as u64 + row as u64 + 1;
-        Error::invalid(format!("COPY, row {number}: column '{name}' takes no NULL")).with_sqlstate(sqlstate::NOT_NULL_VIOLATION)
     }
 }

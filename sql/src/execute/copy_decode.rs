@@ -6,6 +6,7 @@ use crate::{
     Error, Result, sqlstate,
     statement::{CopyFormat, CopyHeader, CopyOptions, ForceColumns},
 };
+use memchr::{memchr_iter, memchr2, memchr3};
 
 /// A record longer than this is refused.
 const RECORD_BYTES_MAX: usize = 64 << 20;
@@ -14,18 +15,34 @@ const BAD_ENCODING: &str = "22021";
 
 /// The values of one column, one after the other.
 #[derive(Default)]
-pub(super) struct Texts {
+struct Texts {
     bytes: Vec<u8>,
     /// Where each value ends, and whether it is NULL.
     ends: Vec<(usize, bool)>,
 }
 
-pub(super) struct Decoder {
-    csv: bool,
+/// Rows that were cut into values.
+#[derive(Default)]
+pub(super) struct Cut {
+    columns: Vec<Texts>,
+    /// On which each row begins.
+    lines: Vec<u64>,
+    /// Of their records.
+    bytes: usize,
+}
+
+/// What ends values in CSV.
+#[derive(Clone, Copy)]
+struct Marks {
     delimiter: u8,
-    null: Vec<u8>,
     quote: u8,
     escape: u8,
+}
+
+pub(super) struct Decoder {
+    csv: bool,
+    marks: Marks,
+    null: Vec<u8>,
     header: CopyHeader,
     names: Vec<String>,
     force_not_null: Vec<bool>,
@@ -36,9 +53,7 @@ pub(super) struct Decoder {
     /// Line on which the next record begins.
     line: u64,
     done: bool,
-    columns: Vec<Texts>,
-    lines: Vec<u64>,
-    held_bytes: usize,
+    held: Cut,
 }
 
 /// How far `pending` was looked at.
@@ -75,74 +90,36 @@ impl Decoder {
         };
         Ok(Self {
             csv: options.format == CopyFormat::Csv,
-            delimiter: byte(options.delimiter(), "DELIMITER")?,
+            marks: Marks {
+                delimiter: byte(options.delimiter(), "DELIMITER")?,
+                quote: byte(options.quote(), "QUOTE")?,
+                escape: byte(options.escape(), "ESCAPE")?,
+            },
             null: options.null().as_bytes().to_vec(),
-            quote: byte(options.quote(), "QUOTE")?,
-            escape: byte(options.escape(), "ESCAPE")?,
             header: options.header,
             force_not_null: forced(&options.force_not_null)?,
             force_null: forced(&options.force_null)?,
-            columns: names.iter().map(|_| Texts::default()).collect(),
+            held: Cut::of(names.len()),
             names,
             pending: Vec::new(),
             scan: Scan::default(),
             line: 1,
             done: false,
-            lines: Vec::new(),
-            held_bytes: 0,
         })
     }
 
-    pub fn rows(&self) -> usize {
-        self.lines.len()
-    }
-    /// Of the values that are held.
-    pub fn bytes(&self) -> usize {
-        self.held_bytes
-    }
-    /// The line on which a held row begins.
-    pub fn line_of(&self, row: usize) -> u64 {
-        self.lines.get(row).copied().unwrap_or(self.line)
-    }
-
-    /// The values of a column.
-    ///
-    /// # Errors
-    /// For a value that is not UTF-8.
-    pub fn texts(&self, column: usize) -> Result<Vec<Option<&str>>> {
-        let Some(texts) = self.columns.get(column) else { return Ok(Vec::new()) };
-        let mut start = 0;
-        let mut all = Vec::with_capacity(texts.ends.len());
-        for (row, (end, null)) in texts.ends.iter().enumerate() {
-            let value = texts.bytes.get(start..*end).unwrap_or_default();
-            start = *end;
-            all.push(match null {
-                true => None,
-                false => Some(std::str::from_utf8(value).map_err(|e| {
-                    let column = self.names.get(column).map_or("", String::as_str);
-                    self.error_at(self.line_of(row), BAD_ENCODING, format_args!("column '{column}' is not UTF-8: {e}"))
-                })?),
-            });
-        }
-        Ok(all)
+    pub fn held(&self) -> &Cut {
+        &self.held
     }
 
     /// Lets go of the rows that are held.
-    pub fn clear(&mut self) {
-        for column in &mut self.columns {
-            column.bytes.clear();
-            column.ends.clear();
-        }
-        self.lines.clear();
-        self.held_bytes = 0;
-    }
-
-    fn error_at(&self, line: u64, state: &'static str, why: impl std::fmt::Display) -> Error {
-        Error::invalid(format!("COPY, line {line}: {why}")).with_sqlstate(state)
+    pub fn take(&mut self) -> Cut {
+        let columns = self.names.len();
+        std::mem::replace(&mut self.held, Cut::of(columns))
     }
 
     fn error(&self, why: impl std::fmt::Display) -> Error {
-        self.error_at(self.line, BAD_FORMAT, why)
+        error_at(self.line, BAD_FORMAT, why)
     }
 
     pub fn push(&mut self, bytes: &[u8]) -> Result<()> {
@@ -160,7 +137,7 @@ impl Decoder {
             }
         }
         if data.len() - start > RECORD_BYTES_MAX {
-            return Err(self.error_at(self.line, "54000", format_args!("the line is longer than {RECORD_BYTES_MAX} bytes")));
+            return Err(error_at(self.line, "54000", format_args!("the line is longer than {RECORD_BYTES_MAX} bytes")));
         }
         self.scan.at -= start;
         self.pending = data;
@@ -185,26 +162,29 @@ impl Decoder {
 
     /// Where the next line end is that ends a record.
     fn end_of_record(&mut self, data: &[u8]) -> Option<usize> {
-        while let Some(b) = data.get(self.scan.at) {
-            let at = self.scan.at;
-            self.scan.at += 1;
-            if self.scan.escaped {
-                self.scan.escaped = false;
+        let Marks { quote, escape, .. } = self.marks;
+        while self.scan.at < data.len() {
+            if std::mem::take(&mut self.scan.escaped) {
+                self.scan.at += 1;
                 continue;
             }
-            if self.csv {
-                if *b == b'\n' && !self.scan.quoted {
-                    return Some(at);
-                }
-                if self.scan.quoted && *b == self.escape && self.escape != self.quote {
-                    self.scan.escaped = true;
-                } else if *b == self.quote {
-                    self.scan.quoted = !self.scan.quoted;
-                }
-            } else if *b == b'\n' {
-                return Some(at);
-            } else if *b == b'\\' {
-                self.scan.escaped = true;
+            let rest = &data[self.scan.at..];
+            let found = match self.csv {
+                true => memchr3(b'\n', quote, escape, rest),
+                false => memchr2(b'\n', b'\\', rest),
+            };
+            let Some(found) = found else {
+                self.scan.at = data.len();
+                return None;
+            };
+            let at = self.scan.at + found;
+            self.scan.at = at + 1;
+            match data[at] {
+                b'\n' if !self.scan.quoted => return Some(at),
+                b if !self.csv => self.scan.escaped = b == b'\\',
+                b if self.scan.quoted && b == escape && escape != quote => self.scan.escaped = true,
+                b if b == quote => self.scan.quoted = !self.scan.quoted,
+                _ => {}
             }
         }
         None
@@ -220,18 +200,17 @@ impl Decoder {
         if header != CopyHeader::Off {
             self.check_header(record, header)?;
         } else {
-            let before: usize = self.columns.iter().map(|c| c.bytes.len()).sum();
             let found = if self.csv { self.csv_values(record)? } else { self.text_values(record)? };
             self.check_count(found)?;
-            self.lines.push(self.line);
-            self.held_bytes += self.columns.iter().map(|c| c.bytes.len()).sum::<usize>() - before;
+            self.held.lines.push(self.line);
+            self.held.bytes += record.len();
         }
-        self.line += 1 + record.iter().filter(|b| **b == b'\n').count() as u64;
+        self.line += 1 + memchr_iter(b'\n', record).count() as u64;
         Ok(())
     }
 
     fn check_count(&self, found: usize) -> Result<()> {
-        let wanted = self.columns.len();
+        let wanted = self.names.len();
         if found < wanted {
             let name = self.names.get(found).map_or("", String::as_str);
             return Err(self.error(format_args!("{found} values for {wanted} columns: '{name}' is missing")));
@@ -248,14 +227,14 @@ impl Decoder {
         }
         let found = if self.csv { self.csv_values(record)? } else { self.text_values(record)? };
         self.check_count(found)?;
-        self.lines.push(self.line);
-        for i in 0..self.columns.len() {
-            let value = self.texts(i)?.first().copied().flatten().unwrap_or("").to_owned();
-            if self.names[i] != value {
-                return Err(self.error(format_args!("the header names '{value}' where column '{}' is expected", self.names[i])));
+        self.held.lines.push(self.line);
+        let header = self.take();
+        for (i, name) in self.names.iter().enumerate() {
+            let value = header.texts(i, name)?.next().flatten().unwrap_or("");
+            if name != value {
+                return Err(self.error(format_args!("the header names '{value}' where column '{name}' is expected")));
             }
         }
-        self.clear();
         Ok(())
     }
 
@@ -270,7 +249,7 @@ impl Decoder {
                     at += 2;
                     continue;
                 }
-                Some(b) if *b != self.delimiter => {
+                Some(b) if *b != self.marks.delimiter => {
                     at += 1;
                     continue;
                 }
@@ -278,7 +257,7 @@ impl Decoder {
                 None => record.len(),
             };
             let raw = &record[start..end];
-            if let Some(column) = self.columns.get_mut(found) {
+            if let Some(column) = self.held.columns.get_mut(found) {
                 let null = raw == self.null;
                 if !null {
                     unescape(raw, &mut column.bytes);
@@ -296,53 +275,110 @@ impl Decoder {
 
     /// Splits a record in CSV format; how many values it has.
     fn csv_values(&mut self, record: &[u8]) -> Result<usize> {
+        let Marks { delimiter, quote, .. } = self.marks;
         let mut found = 0;
         let mut at = 0;
+        let mut of_no_column = Texts::default();
         loop {
-            let mut value = Vec::new();
+            let column = self.held.columns.get_mut(found).unwrap_or(&mut of_no_column);
+            let start = column.bytes.len();
             let mut was_quoted = false;
-            let mut quoted = false;
-            while let Some(b) = record.get(at).copied() {
-                if quoted {
-                    let next = record.get(at + 1).copied();
-                    if b == self.escape && next.is_some_and(|n| n == self.quote || n == self.escape) {
-                        value.extend(next);
-                        at += 2;
-                    } else {
-                        if b == self.quote {
-                            quoted = false
-                        } else {
-                            value.push(b)
-                        }
-                        at += 1;
-                    }
-                } else if b == self.delimiter {
+            loop {
+                let rest = &record[at..];
+                let plain = memchr2(delimiter, quote, rest).unwrap_or(rest.len());
+                column.bytes.extend_from_slice(&rest[..plain]);
+                at += plain;
+                if at == record.len() || record[at] == delimiter {
                     break;
-                } else {
-                    if b == self.quote {
-                        quoted = true;
-                        was_quoted = true;
-                    } else {
-                        value.push(b);
-                    }
-                    at += 1;
                 }
+                was_quoted = true;
+                at = self.marks.unquote(record, at + 1, &mut column.bytes);
             }
-            if let Some(column) = self.columns.get_mut(found) {
-                let may_be_null = !was_quoted && !self.force_not_null[found] || was_quoted && self.force_null[found];
-                let null = may_be_null && value == self.null;
-                if !null {
-                    column.bytes.extend_from_slice(&value);
-                }
-                column.ends.push((column.bytes.len(), null));
+            let forced = |by: &[bool]| by.get(found).copied().unwrap_or(false);
+            let may_be_null = if was_quoted { forced(&self.force_null) } else { !forced(&self.force_not_null) };
+            let null = may_be_null && column.bytes[start..] == self.null;
+            if null {
+                column.bytes.truncate(start);
             }
+            column.ends.push((column.bytes.len(), null));
             found += 1;
-            if at >= record.len() {
+            if at == record.len() {
                 return Ok(found);
             }
             at += 1;
         }
     }
+}
+
+impl Marks {
+    /// Adds what is quoted from `at` on to `out`; where it ends, behind its quote.
+    fn unquote(self, record: &[u8], mut at: usize, out: &mut Vec<u8>) -> usize {
+        while let Some(plain) = memchr2(self.quote, self.escape, &record[at..]) {
+            out.extend_from_slice(&record[at..at + plain]);
+            at += plain;
+            let next = record.get(at + 1).copied().filter(|n| *n == self.quote || *n == self.escape);
+            match next {
+                Some(next) if record[at] == self.escape => {
+                    out.push(next);
+                    at += 2;
+                }
+                _ if record[at] == self.quote => return at + 1,
+                _ => {
+                    out.push(record[at]);
+                    at += 1;
+                }
+            }
+        }
+        out.extend_from_slice(&record[at..]);
+        record.len()
+    }
+}
+
+impl Cut {
+    fn of(columns: usize) -> Self {
+        Self { columns: (0..columns).map(|_| Texts::default()).collect(), ..Self::default() }
+    }
+
+    pub fn rows(&self) -> usize {
+        self.lines.len()
+    }
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+    /// The line on which a row begins.
+    pub fn line_of(&self, row: usize) -> u64 {
+        self.lines.get(row).copied().unwrap_or_default()
+    }
+
+    /// The values of a column, whose name is `name`.
+    ///
+    /// # Errors
+    /// For a value that is not UTF-8.
+    pub fn texts(&self, column: usize, name: &str) -> Result<impl Iterator<Item = Option<&str>>> {
+        let texts = self.columns.get(column).ok_or_else(|| Error::internal("a column of a COPY is missing"))?;
+        let values = || {
+            texts.ends.iter().scan(0, |start, (end, null)| {
+                let value = *start..*end;
+                *start = *end;
+                Some((value, *null))
+            })
+        };
+        // All at once, and that no character is cut in two: the same as one by one, and far cheaper.
+        let all = std::str::from_utf8(&texts.bytes).ok().filter(|all| texts.ends.iter().all(|(end, _)| all.is_char_boundary(*end)));
+        let Some(all) = all else {
+            for (row, (value, _)) in values().enumerate() {
+                if let Err(e) = std::str::from_utf8(&texts.bytes[value]) {
+                    return Err(error_at(self.line_of(row), BAD_ENCODING, format_args!("column '{name}' is not UTF-8: {e}")));
+                }
+            }
+            return Err(Error::internal("texts that are UTF-8 one by one are not together"));
+        };
+        Ok(values().map(move |(value, null)| (!null).then(|| &all[value])))
+    }
+}
+
+fn error_at(line: u64, state: &'static str, why: impl std::fmt::Display) -> Error {
+    Error::invalid(format!("COPY, line {line}: {why}")).with_sqlstate(state)
 }
 
 fn byte(c: char, option: &str) -> Result<u8> {

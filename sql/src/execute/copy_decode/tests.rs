@@ -8,8 +8,10 @@ fn decoded(options: &CopyOptions, columns: usize, pieces: &[&[u8]]) -> Result<Ve
         decoder.push(piece)?;
     }
     decoder.finish()?;
-    let columns = (0..columns).map(|i| decoder.texts(i)).collect::<Result<Vec<_>>>()?;
-    Ok((0..decoder.rows()).map(|r| columns.iter().map(|c| c[r].map(str::to_owned)).collect()).collect())
+    let held = decoder.take();
+    let column = |i: usize| Ok(held.texts(i, &format!("c{i}"))?.map(|t| t.map(str::to_owned)).collect());
+    let columns = (0..columns).map(column).collect::<Result<Vec<Vec<_>>>>()?;
+    Ok((0..held.rows()).map(|r| columns.iter().map(|c| c[r].clone()).collect()).collect())
 }
 
 fn csv() -> CopyOptions {

@@ -98,3 +98,29 @@ async fn an_index_over_an_expression_keeps_parts_from_being_read() {
     assert_eq!((opened(&db, "i", "k % 100 = 50").await, rows(&db, "SELECT k FROM i WHERE k % 100 = 4").await.len()), (0, 2));
     db.close().await.unwrap();
 }
+
+#[tokio::test]
+async fn min_max_and_count_of_all_rows_read_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), &clock()).await;
+    db.execute("CREATE STREAM s (t datetime, v nullable(int64), w float64) PARTITION BY to_YYYYMM(t) ORDER BY t").await.unwrap();
+    for values in ["('2026-01-01', 5, 1)", "('2026-02-01', NULL, 2), ('2026-02-02', 7, 3)"] {
+        db.execute(&format!("INSERT INTO s VALUES {values}")).await.unwrap();
+        db.execute("SYSTEM FLUSH").await.unwrap();
+    }
+    // Of the tail.
+    db.execute("INSERT INTO s VALUES ('2025-12-01', 6, 4)").await.unwrap();
+    let of = |what: &str, more: &str| format!("SELECT {what} FROM s {more}");
+    for (what, more, answer, reads) in [
+        ("min(t), max(v), count(*)", "", "2025-12-01 00:00:00|7|4", false),
+        ("max(t)", "", "2026-02-02 00:00:00", false),
+        ("min(w), max(v)", "", "1|7", true),
+        ("min(t)", "WHERE v > 5", "2025-12-01 00:00:00", true),
+        ("min(t)", "WHERE t::date > '2025-12-01'", "2026-01-01 00:00:00", true),
+    ] {
+        let sql = of(what, more);
+        assert_eq!(rows(&db, &sql).await, [answer], "{sql}");
+        let plan = rows(&db, &format!("EXPLAIN {sql}")).await.join("\n");
+        assert_eq!(plan.contains("DataSource"), reads, "{sql}: {plan}");
+    }
+}

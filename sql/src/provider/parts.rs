@@ -37,7 +37,7 @@ pub(super) fn scan(
         false => TableSchema::from(stored.clone()),
     };
     let files: Vec<PartitionedFile> = parts.iter().map(|p| file(p, &stored, sn_in_meta)).collect();
-    let total = stats::merged(&files, &stored);
+    let total = stats::counts(&files, &stored);
     let groups = spread(files, state.config().target_partitions());
     let source = ParquetSource::new(schema)
         .with_table_parquet_options(state.config_options().execution.parquet.clone().into_table_options())

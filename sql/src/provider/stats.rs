@@ -2,12 +2,18 @@
 
 use arrow::datatypes::{DataType, SchemaRef, TimeUnit};
 use datafusion::common::{ColumnStatistics, ScalarValue, Statistics, stats::Precision};
-use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::{
+    listing::PartitionedFile,
+    physical_plan::{FileGroup, FileScanConfig, FileScanConfigBuilder},
+    source::DataSourceExec,
+};
+use datafusion::physical_plan::ExecutionPlan;
 use ebb_engine::{LivePart, upgrade};
 use ebb_storage::{
-    ids::{ColumnId, Sn},
+    ids::ColumnId,
     part::stats::{Bound, ColumnStats},
 };
+use std::sync::Arc;
 
 /// Over `stored`, the schema of the part's file (its last column is `_tp_sn`).
 pub(super) fn of_part(part: &LivePart, stored: &SchemaRef, sn_in_meta: bool) -> Statistics {
@@ -87,13 +93,23 @@ pub(crate) fn scalar(bound: &Bound, ty: &DataType) -> Option<ScalarValue> {
 }
 
 /// Of all files together.
-pub(super) fn merged(files: &[PartitionedFile], stored: &SchemaRef) -> Statistics {
-    let all: Vec<&Statistics> = files.iter().filter_map(|f| f.statistics.as_deref()).collect();
+fn merged<'a>(files: impl Iterator<Item = &'a PartitionedFile>, stored: &SchemaRef) -> Statistics {
+    let all: Vec<&Statistics> = files.filter_map(|f| f.statistics.as_deref()).collect();
     Statistics::try_merge_iter(all, stored).unwrap_or_else(|_| Statistics::new_unknown(stored))
 }
 
-/// The sns a part may hold, both included.
-#[allow(dead_code, reason = "used where cuts are read")]
-pub(super) fn sns(part: &LivePart) -> (Sn, Sn) {
-    (part.meta.min_sn(), part.meta.max_sn())
+/// Of all files together, without bounds of columns.
+pub(super) fn counts(files: &[PartitionedFile], stored: &SchemaRef) -> Statistics {
+    let mut all = merged(files.iter(), stored);
+    for column in &mut all.column_statistics {
+        (column.min_value, column.max_value) = (Precision::Absent, Precision::Absent);
+    }
+    all
+}
+
+/// The scan, which now tells its columns' bounds.
+pub(super) fn telling_bounds(parts: &FileScanConfig) -> Option<Arc<dyn ExecutionPlan>> {
+    let stored = parts.file_source().table_schema().table_schema();
+    let told = merged(parts.file_groups.iter().flat_map(FileGroup::iter), stored);
+    Some(DataSourceExec::from_data_source(FileScanConfigBuilder::from(parts.clone()).with_statistics(told).build()))
 }

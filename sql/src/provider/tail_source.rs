@@ -1,4 +1,5 @@
-//! Rows in memory as a source that knows their bounds, so that `count`, `min` and `max` over parts and tail need not read the parts.
+//! Rows in memory as a source that knows their number and, asked for them, their bounds, so that `count`, `min` and `max` over parts and
+//! tail need not read the parts.
 
 use arrow::{
     array::RecordBatch,
@@ -29,7 +30,8 @@ struct TailSource {
     /// The projected rows that `inner` yields.
     rows: Arc<Vec<RecordBatch>>,
     schema: SchemaRef,
-    statistics: Arc<OnceLock<Arc<Statistics>>>,
+    tells_bounds: bool,
+    statistics: OnceLock<Arc<Statistics>>,
 }
 
 /// The columns at `places` of `batches`.
@@ -39,10 +41,17 @@ pub(super) fn scan(batches: Vec<RecordBatch>, schema: SchemaRef, places: &[usize
     Ok(DataSourceExec::from_data_source(TailSource::new(rows, schema)?))
 }
 
+/// The scan, which now tells its columns' bounds; `None` for another source.
+pub(super) fn telling_bounds(scan: &DataSourceExec) -> Option<Arc<dyn ExecutionPlan>> {
+    let tail = scan.data_source().downcast_ref::<TailSource>()?;
+    let told = TailSource { tells_bounds: true, statistics: OnceLock::new(), ..tail.clone() };
+    Some(DataSourceExec::from_data_source(told))
+}
+
 impl TailSource {
     fn new(rows: Vec<RecordBatch>, schema: SchemaRef) -> Result<Self> {
         let inner = MemorySourceConfig::try_new(std::slice::from_ref(&rows), schema.clone(), None)?;
-        Ok(Self { inner: Arc::new(inner), rows: Arc::new(rows), schema, statistics: Arc::default() })
+        Ok(Self { inner: Arc::new(inner), rows: Arc::new(rows), schema, tells_bounds: false, statistics: OnceLock::new() })
     }
 
     fn wrap(&self, inner: Arc<dyn DataSource>) -> Self {
@@ -50,15 +59,15 @@ impl TailSource {
     }
 
     fn exact(&self) -> Arc<Statistics> {
-        self.statistics.get_or_init(|| Arc::new(statistics(&self.rows, &self.schema))).clone()
+        self.statistics.get_or_init(|| Arc::new(statistics(&self.rows, &self.schema, self.tells_bounds))).clone()
     }
 }
 
-fn statistics(rows: &[RecordBatch], schema: &SchemaRef) -> Statistics {
+fn statistics(rows: &[RecordBatch], schema: &SchemaRef, bounds_too: bool) -> Statistics {
     let column = |i: usize| {
         let nulls = rows.iter().map(|b| b.column(i).null_count()).sum();
         let mut known = ColumnStatistics { null_count: Precision::Exact(nulls), ..ColumnStatistics::new_unknown() };
-        if schema.field(i).data_type().is_nested() || schema.field(i).data_type().is_floating() {
+        if !bounds_too || schema.field(i).data_type().is_nested() || schema.field(i).data_type().is_floating() {
             return known;
         }
         if let Some((min, max)) = bounds(rows, i, schema.field(i).data_type()).ok().filter(|(min, max)| !min.is_null() && !max.is_null()) {

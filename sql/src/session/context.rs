@@ -6,7 +6,7 @@ use crate::{
     functions::{self, StatementTime},
     memory::{self, Pool, growth::Budget},
     pg_catalog,
-    provider::{CATALOG, Cut, ViewCatalog, catalog::PUBLIC},
+    provider::{AnswerFromBounds, CATALOG, Cut, ViewCatalog, catalog::PUBLIC},
 };
 use datafusion::{
     catalog::{CatalogProviderList, MemoryCatalogProviderList},
@@ -16,6 +16,7 @@ use datafusion::{
         memory_pool::{MemoryPool, TrackConsumersPool},
         runtime_env::RuntimeEnvBuilder,
     },
+    physical_optimizer::optimizer::PhysicalOptimizer,
     prelude::SessionConfig,
 };
 use ebb_engine::Timestamp;
@@ -43,7 +44,10 @@ pub(crate) fn base(pool: &Pool, spill: Option<PathBuf>) -> Result<SessionState> 
     options.sql_parser.collect_spans = true;
     options.extensions.insert(Budget(tracked));
     let builder = SessionStateBuilder::new().with_config(config).with_runtime_env(runtime).with_default_features();
-    let builder = builder.with_physical_optimizer_rule(Arc::new(memory::Compacting));
+    let mut rules = PhysicalOptimizer::new().rules;
+    rules.insert(0, Arc::new(AnswerFromBounds));
+    rules.push(Arc::new(memory::Compacting));
+    let builder = builder.with_physical_optimizer_rules(rules);
     let mut state = builder.with_type_planner(Arc::<analyze::Types>::default()).with_analyzer_rule(Arc::new(analyze::Meaning)).build();
     functions::register(&mut state)?;
     Ok(state)

@@ -15,7 +15,7 @@ use crate::{
         encoding::{self, Choice},
         stats::{Bound, ColumnStats},
         store::PIECE_BYTES,
-        value_set::{ColumnSet, Gathered},
+        value_set::{self, ColumnSet, Gathered},
     },
     stream_def::{IndexDef, IndexKind, StreamDef, TP_TIME},
 };
@@ -543,7 +543,7 @@ pub fn raw_array_bytes(array: &ArrayRef) -> usize {
             let length = |key: usize| lengths.get(key).copied().unwrap_or(0);
             match dictionary.keys().as_primitive_opt::<Int32Type>() {
                 Some(keys) => keys.values().iter().map(|k| length(*k as usize)).sum(),
-                None => dictionary.normalized_keys().into_iter().map(length).sum(),
+                None => value_set::numbers(dictionary).into_iter().map(length).sum(),
             }
         }
         _ => array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size()),

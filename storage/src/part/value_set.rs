@@ -106,10 +106,16 @@ impl Distinct {
     }
 }
 
+/// Of each row the number of its value, of NULL any; none where there are no values, since all rows are NULL then.
+#[expect(clippy::disallowed_methods, reason = "asked for values that there are")]
+pub fn numbers(dictionary: &dyn AnyDictionaryArray) -> Vec<usize> {
+    if dictionary.values().is_empty() { Vec::new() } else { dictionary.normalized_keys() }
+}
+
 /// Which values of a dictionary stand in a row.
 pub fn used(dictionary: &dyn AnyDictionaryArray) -> BooleanArray {
     let mut used = vec![false; dictionary.values().len()];
-    for (row, key) in dictionary.normalized_keys().into_iter().enumerate() {
+    for (row, key) in numbers(dictionary).into_iter().enumerate() {
         if dictionary.is_valid(row)
             && let Some(used) = used.get_mut(key)
         {

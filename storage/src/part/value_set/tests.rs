@@ -28,6 +28,8 @@ fn every_value_is_named_once_whatever_brought_it() {
     assert_eq!(gathered(0, &[Arc::new(UInt8Array::from(vec![255, 0]))]), Some(vec![Bound::UInt(0), Bound::UInt(255)]));
     assert_eq!(gathered(0, &[Arc::new(Int64Array::from(vec![None, None]))]), Some(vec![]), "NULL is no value");
     assert_eq!(gathered(0, &[]), Some(vec![]));
+    let nulls: ArrayRef = Arc::new(DictionaryArray::new(Int32Array::from(vec![None, None]), Arc::new(StringArray::from(vec![""; 0]))));
+    assert_eq!(gathered(0, &[nulls]), Some(vec![]), "a dictionary of no values");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! Judged by the same code that opening uses, over a log folder that ignores changes.
 
-use crate::{live::Live, open, sets};
+use crate::{Engine, live::Live, open, sets};
 use arrow::{array::AsArray, datatypes::Int64Type};
 use ebb_storage::{
     Error, ErrorKind, Result,
@@ -199,7 +199,7 @@ fn look_at_sns(live: &Live, part: &PartMeta, reader: &PartReader) -> Result<Opti
             let sn = Sn(u64::try_from(sn).unwrap_or(0));
             let of: Vec<_> = part.origins.iter().filter(|o| o.sns.contains(sn)).map(|o| o.branch).collect();
             if of.is_empty() {
-                return Ok(Some(format!("a row is of record {sn}, which is none of its origins'")));
+                return Ok(Some(format!("a row is of record {sn}, and none of its origins tells of that")));
             }
             let wrote = state.and_then(|s| s.line_of(sn)).map(|line| line.branch);
             if let Some(wrote) = wrote.filter(|b| !of.contains(b)) {
@@ -208,6 +208,25 @@ fn look_at_sns(live: &Live, part: &PartMeta, reader: &PartReader) -> Result<Opti
         }
     }
     Ok(None)
+}
+
+impl Engine {
+    /// What [`check`] says of the records that the rows of parts are of, told of a database that is open. One line for each part with a
+    /// fault.
+    ///
+    /// # Errors
+    /// A part that cannot be read.
+    pub async fn faults_of_records(&self) -> Result<Vec<String>> {
+        let live = self.core.live.read();
+        let mut faults = Vec::new();
+        for part in live.manifest.streams().flat_map(|s| s.parts.values().cloned()) {
+            let disk = self.core.disks.disk(part.placement.disk)?;
+            let key = self.core.disks.key(part.stream, part.id, part.placement.generation);
+            let reader = PartReader::open_verified(&disk.store, &key, &part).await?;
+            faults.extend(look_at_sns(&live, &part, &reader)?.map(|fault| format!("part {}: {fault}", part.name)));
+        }
+        Ok(faults)
+    }
 }
 
 fn removed(report: &mut Report, manifest: &Manifest, database: &DatabaseId) {

@@ -96,6 +96,30 @@ async fn a_key_is_one_row_whatever_parts_its_rows_lie_in() {
     assert_eq!(values(&e, s).await, [34, 3100]);
 }
 
+/// A folded row of a stream whose past is forgotten is of the record that its part says it is of.
+#[tokio::test]
+async fn a_folded_row_is_of_a_record_that_its_part_tells_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = open(dir.path()).await;
+    let s = e.create_stream(with(def("s", vec![sum_by_host("ts + 1 days", 1)]), "merge_with_ttl_timeout", 0), false).await.unwrap();
+    for days in [0, 1, 10] {
+        for v in [1, 2] {
+            e.insert(s, vec![rows(&[old("a", 100 * days + v)])], v1()).await.unwrap();
+        }
+        e.advance_clock(Interval::days(days as i32)).unwrap();
+        e.settle(None).await.unwrap();
+        assert_eq!(e.faults_of_records().await.unwrap(), Vec::<String>::new());
+    }
+    forget_the_past(&e, s).await;
+    e.insert(s, vec![rows(&[old("a", 5000)])], v1()).await.unwrap();
+    e.settle(None).await.unwrap();
+    assert_eq!(e.faults_of_records().await.unwrap(), Vec::<String>::new());
+    let (found, state) = (read(&e, s).await, e.read().state(s).unwrap());
+    let part = state.parts.values().next().unwrap();
+    assert_eq!((found.len(), found[0].0), (1, 1 + 2 + 101 + 102 + 1001 + 1002 + 5000));
+    assert!((part.min_sn().0 as i64..=part.max_sn().0 as i64).contains(&found[0].1), "{found:?} in {}", part.name);
+}
+
 /// Parts that a tag needs as they are wait, and are folded with the others once it is gone.
 #[tokio::test]
 async fn folded_parts_are_joined_once_nothing_pins_them() {

@@ -92,6 +92,8 @@ struct World {
     e: Arc<Engine>,
     s: StreamId,
     folds: bool,
+    /// Nobody names or reads anything: the past is forgotten, and what is due is folded, again and again.
+    alone: bool,
     /// What was written to main, by its time, which is one's own.
     written: BTreeMap<i64, i64>,
     /// What each tag and branch read when it was made.
@@ -105,7 +107,7 @@ impl World {
     async fn new(seed: u64) -> Self {
         let machine = CrashDisk::default();
         let e = open_on(&machine, START).await.unwrap();
-        let (folds, when) = (seed.is_multiple_of(2), format!("ts + {LIFE_DAYS} days"));
+        let (folds, alone, when) = (seed.is_multiple_of(2), seed.is_multiple_of(4), format!("ts + {LIFE_DAYS} days"));
         let rules = if folds { vec![sum_by_host(&when, 1)] } else { vec![] };
         let mut d = with(def("s", rules), "merge_with_ttl_timeout", 0);
         if !folds {
@@ -113,7 +115,7 @@ impl World {
         }
         let s = e.create_stream(d, false).await.unwrap();
         let (written, named, readers) = Default::default();
-        Self { dice: Dice(seed), machine, e, s, folds, written, named, readers, next: 1, told: String::new() }
+        Self { dice: Dice(seed), machine, e, s, folds, alone, written, named, readers, next: 1, told: String::new() }
     }
 
     fn may_cut(&mut self) {
@@ -147,6 +149,7 @@ impl World {
 
     async fn check(&self, settled: bool) {
         assert_eq!(invariants::violations(&self.e.manifest()), Vec::<String>::new(), "{}", self.told);
+        assert_eq!(self.e.faults_of_records().await.unwrap(), Vec::<String>::new(), "{}", self.told);
         for (name, (_, rows)) in &self.named {
             assert_eq!(&self.of(name).await, rows, "{}: {name}", self.told);
         }
@@ -202,7 +205,10 @@ impl World {
     }
 
     async fn step(&mut self) {
-        let what = self.dice.below(16);
+        let what = match self.dice.below(16) {
+            6..=9 if self.alone => 10,
+            what => what,
+        };
         self.told = format!("{}, {what}", self.told);
         match what {
             0..=5 => self.insert().await,

@@ -295,6 +295,7 @@ impl World {
     /// All cuts, or some.
     async fn check(&mut self, all: bool) {
         assert_eq!(invariants::violations(&self.e.manifest()), Vec::<String>::new(), "{}", self.told());
+        assert_eq!(self.e.faults_of_records().await.unwrap(), Vec::<String>::new(), "{}", self.told());
         self.reads(AsOf::Name("main".into()), self.model.values(&self.model.sees(self.model.head(0)), u64::MAX)).await;
         for (name, n) in self.model.names.clone() {
             match n.ends.is_none_or(|at| at > self.e.now()) {

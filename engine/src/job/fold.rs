@@ -2,22 +2,25 @@
 //! input of the merge, and the merge leaves out the rows that went into it.
 //!
 //! Several rules fold one after the other, in the order of the rules: what one makes, a later one may fold again. The result is held in
-//! memory, a row a key; the rows that go into it are not.
+//! memory, a row a key; the rows that go into it are not. A folded row is of the first record that went into it, or of the one that stands
+//! for that by now, as it does in every other row of the rewrite.
 
 use crate::{
     core::busy,
     expr::Batches,
     facts::taken_at,
-    job::source::{Counts, Found, Removal, Source, changed},
+    job::source::{Counts, Found, Removal, Source, changed, rounded},
 };
 use arrow::{
-    array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array},
+    array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, UInt32Array},
     compute::{concat_batches, filter_record_batch, take},
+    datatypes::Int64Type,
 };
 use ebb_storage::{
-    Result, Timestamp,
-    ids::BranchId,
-    part::{MergeSource, SourceBatch, meta::Origin, reader::ReadOptions, sort::sort_permutation},
+    Error, Result, Timestamp,
+    ids::{BranchId, Sn},
+    part::{MergeSource, SourceBatch, reader::ReadOptions, sort::sort_permutation},
+    refs::Rounding,
 };
 use std::{
     collections::BTreeMap,
@@ -37,8 +40,34 @@ pub struct Folded {
     rows: Vec<RecordBatch>,
     /// By rule: rows that earlier rules made and it took, and rows that it made.
     again: BTreeMap<usize, (u64, u64)>,
-    /// Rows of the sources that went into it.
-    taken: Arc<AtomicU64>,
+    taken: Arc<Taken>,
+}
+
+/// Rows of the sources that went into folding.
+#[derive(Default)]
+struct Taken {
+    rows: AtomicU64,
+    /// Their records that other branches than main wrote.
+    of_branches: Mutex<BTreeMap<Sn, BranchId>>,
+}
+
+impl Taken {
+    fn count(&self, rows: &RecordBatch, source: &Source) -> Result<()> {
+        self.rows.fetch_add(rows.num_rows() as u64, Ordering::Relaxed);
+        if source.meta.origins.iter().all(|o| o.branch == BranchId::MAIN) {
+            return Ok(());
+        }
+        let sns = rows.columns().last().and_then(|c| c.as_primitive_opt::<Int64Type>());
+        let mut of_branches = self.of_branches.lock().map_err(|_| Error::internal("what was folded is poisoned"))?;
+        for sn in sns.into_iter().flat_map(Int64Array::values) {
+            let sn = Sn(*sn as u64);
+            let branch = source.fate.branch_of(sn);
+            if branch != BranchId::MAIN {
+                of_branches.insert(sn, branch);
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Folds what is due in `sources` at the removal's cutoff.
@@ -83,7 +112,7 @@ fn due_rows(
     sources: &[Source],
     i: usize,
     cutoff: Timestamp,
-    taken: &Arc<AtomicU64>,
+    taken: &Arc<Taken>,
 ) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
     let mut all: Vec<Batches> = Vec::with_capacity(sources.len());
     for source in sources {
@@ -110,7 +139,7 @@ fn due_rows(
                 }
             }
             let rows = filter_record_batch(&rows, &BooleanArray::from(wanted))?;
-            count.fetch_add(rows.num_rows() as u64, Ordering::Relaxed);
+            count.count(&rows, &source)?;
             Ok(rows)
         });
         all.push(Box::new(rows));
@@ -121,16 +150,26 @@ fn due_rows(
 impl Folded {
     /// How many rows of the sources the merge must leave out (I4).
     pub fn taken(&self) -> u64 {
-        self.taken.load(Ordering::Relaxed) + self.again.values().map(|(taken, _)| taken).sum::<u64>()
+        self.taken.rows.load(Ordering::Relaxed) + self.again.values().map(|(taken, _)| taken).sum::<u64>()
     }
 
     pub fn is_empty(&self) -> bool {
         self.again.is_empty()
     }
 
-    /// The folded rows as an input of the merge of sources with these origins.
-    pub fn into_source(self, removal: Removal, origins: Vec<Origin>, found: Arc<Mutex<Found>>) -> Result<Box<dyn MergeSource>> {
+    /// The folded rows as an input of the merge, of which rows of main say the records that stand for theirs.
+    pub fn into_source(self, removal: Removal, rounding: &Rounding, found: Arc<Mutex<Found>>) -> Result<Box<dyn MergeSource>> {
+        let poisoned = |_| Error::internal("what was folded is poisoned");
+        let of_branches = std::mem::take(&mut *self.taken.of_branches.lock().map_err(poisoned)?);
+        let branch = move |sn: Sn| of_branches.get(&sn).copied().unwrap_or(BranchId::MAIN);
         let rows = concat_batches(&removal.compiled.part_schema, &self.rows)?;
+        let rows = match rows.columns().split_last() {
+            Some((sns, others)) if !rounding.changes_nothing() => {
+                let columns = others.iter().cloned().chain([rounded(sns, &branch, rounding)]).collect();
+                RecordBatch::try_new(rows.schema(), columns)?
+            }
+            _ => rows,
+        };
         let rows = match sort_permutation(&removal.compiled.order_values(&rows)?)? {
             None => rows,
             Some(order) => {
@@ -142,7 +181,7 @@ impl Folded {
         let mut at = 0;
         let mut again = Some(self.again);
         let next = move || -> Result<Option<SourceBatch>> {
-            let mut found = found.lock().map_err(|_| ebb_storage::Error::internal("what a rewrite found is poisoned"))?;
+            let mut found = found.lock().map_err(|_| Error::internal("what a rewrite found is poisoned"))?;
             let found = &mut *found;
             for (rule, (taken, made)) in again.take().into_iter().flatten() {
                 let counted = found.counts.folded.entry(rule).or_default();
@@ -155,8 +194,7 @@ impl Folded {
             let (values, origin) = (rows.slice(at, n), vec![(at as u32, n as u32)]);
             at += n;
             let (rows, values) = changed(values.clone(), values, None, &removal, &mut found.counts)?;
-            let branch = |sn| origins.iter().find(|o| o.sns.contains(sn)).map_or(BranchId::MAIN, |o| o.branch);
-            found.count(values.column(values.num_columns() - 1), branch);
+            found.count(values.column(values.num_columns() - 1), &branch);
             for (rule, facts) in removal.compiled.rules.iter().zip(&mut found.facts) {
                 facts.add(rule, &values);
             }

@@ -295,7 +295,7 @@ pub fn rows_of(
             let fates = source.fate.of_rows(from, n, sns.as_primitive_opt());
             let keep = removal.kept(&values, &fates, &mut found.counts);
             let mut spared = fates.spared.map(BooleanArray::from);
-            let sns = if rounds { rounded(&sns, &source.fate, &rounding) } else { sns };
+            let sns = if rounds { rounded(&sns, |sn| source.fate.branch_of(sn), &rounding) } else { sns };
             let columns = values.columns().iter().cloned().chain([sns]).collect::<Vec<_>>();
             let best = columns.iter().zip(&passed).map(|(c, p)| p.map_or(c, |p| coded.column(p)).clone()).collect();
             let mut rows = of_columns(best, &removal, n)?;
@@ -347,14 +347,14 @@ fn in_part_schema(columns: Vec<ArrayRef>, removal: &Removal, rows: usize) -> Res
 }
 
 /// Rows of main say the records that stand for theirs.
-fn rounded(sns: &ArrayRef, fate: &Fate, rounding: &Rounding) -> ArrayRef {
+pub fn rounded(sns: &ArrayRef, branch: impl Fn(Sn) -> BranchId, rounding: &Rounding) -> ArrayRef {
     let Some(sns) = sns.as_primitive_opt::<Int64Type>() else { return sns.clone() };
     // Neighbours are often of one record.
     let mut last = (i64::MIN, i64::MIN);
     let mut one = |sn: i64| {
         if sn != last.0 {
             let of = Sn(sn as u64);
-            last = (sn, if fate.branch_of(of) == BranchId::MAIN { rounding.of_row(of).0 as i64 } else { sn });
+            last = (sn, if branch(of) == BranchId::MAIN { rounding.of_row(of).0 as i64 } else { sn });
         }
         last.1
     };

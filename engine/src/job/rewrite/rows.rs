@@ -157,11 +157,10 @@ pub(super) fn merge(
     let records = records.then(Records::new);
     let found = Arc::new(Mutex::new(Found { counts: Counts::default(), facts, records }));
     let filled_before: Vec<ColumnId> = sources.iter().flat_map(|s| s.meta.filled.clone()).collect();
-    let origins = sources.iter().flat_map(|s| s.meta.origins.iter().cloned()).collect();
     let inputs = sources.into_iter().map(|s| source::rows_of(s, removal.clone(), rounding.clone(), found.clone(), running.clone()));
     let mut inputs = inputs.collect::<Result<Vec<_>>>()?;
     if !folded.is_empty() {
-        inputs.push(folded.into_source(removal.clone(), origins, found.clone())?);
+        inputs.push(folded.into_source(removal.clone(), rounding, found.clone())?);
     }
     let (send, batches) = mpsc::sync_channel::<Vec<RecordBatch>>(QUEUED_BATCHES);
     let map = std::thread::scope(|threads| {

@@ -32,6 +32,14 @@ impl Core {
     }
 }
 
+/// A stream of the name that was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Created {
+    New(StreamId),
+    /// It was there before, or another came first. Its rows are its own.
+    There(StreamId),
+}
+
 impl Engine {
     pub async fn create_database(&self, name: &str, if_not_exists: bool) -> Result<()> {
         if name.is_empty() {
@@ -75,27 +83,37 @@ impl Engine {
         Ok(())
     }
 
+    /// [`Self::create_stream_unless_there`], whose id it is; `Conflict` where one was there, but with `if_not_exists`.
+    pub async fn create_stream(&self, def: StreamDef, if_not_exists: bool) -> Result<StreamId> {
+        let name = def.full_name();
+        match self.create_stream_unless_there(def).await? {
+            Created::There(_) if !if_not_exists => Err(Error::conflict(format!("stream {name} exists already"))),
+            Created::New(id) | Created::There(id) => Ok(id),
+        }
+    }
+
     /// `def` as bound, but for its id, creation time and versions, which are given here.
     ///
     /// # Errors
-    /// `NotFound` without the database, `Conflict` where the name is taken (with `if_not_exists` the existing stream's id).
-    pub async fn create_stream(&self, def: StreamDef, if_not_exists: bool) -> Result<StreamId> {
+    /// `NotFound` without the database.
+    pub async fn create_stream_unless_there(&self, def: StreamDef) -> Result<Created> {
         not_system(&def.database)?;
         // Expressions that do not compile are refused before anything is written.
         Compiled::new(&Arc::new(def.clone()), &self.core.server(), self.core.options.compiler.as_ref())?;
         let name = def.full_name();
-        let mut id = StreamId::default();
+        let mut created = Created::New(StreamId::default());
         let edits = |m: &Manifest, (_, time)| {
             if !m.databases.contains(&def.database) {
                 return Err(Error::not_found(format!("database '{}' does not exist: CREATE DATABASE {}", def.database, def.database)));
             }
             if let Some(found) = m.stream_named(&def.database, &def.name) {
-                id = found.def.id;
+                created = Created::There(found.def.id);
                 return Err(Error::conflict(format!("stream {name} exists already")));
             }
             let policy = m.policy(Manifest::policy_name(&def)).ok_or_else(|| no_policy(m, Manifest::policy_name(&def)))?;
             checked_destinations(&def, &policy)?;
-            id = m.next_stream;
+            let id = m.next_stream;
+            created = Created::New(id);
             let first = SchemaVersion(1);
             let mut def = StreamDef { id, created_at: time, schema_version: first, policy_version: 1, ..def };
             for c in &mut def.columns {
@@ -104,9 +122,9 @@ impl Engine {
             Ok(vec![Edit::CreateStream(Box::new(def))])
         };
         let done = self.core.committer.commit_with(Vec::new(), edits, self.core.shows()).await;
-        match done {
-            Err(e) if e.kind() == ErrorKind::Conflict && if_not_exists && id != StreamId::default() => Ok(id),
-            other => other.map(|_| id),
+        match (done, created) {
+            (Err(e), Created::There(_)) if e.kind() == ErrorKind::Conflict => Ok(created),
+            (done, created) => done.map(|_| created),
         }
     }
 

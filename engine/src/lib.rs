@@ -50,6 +50,7 @@ mod write;
 
 pub use changes::Changes;
 pub use database::Engine;
+pub use ddl::Created;
 pub use deduplicate::Copies;
 pub use delete::{DeleteRequest, Deleted};
 pub use disks::{Disk, DiskInfo, Disks, Existing, NewDisk};

@@ -6,7 +6,7 @@
 mod fixed;
 pub(crate) mod matching;
 
-use crate::{Error, Result, analyze, fold::Folding, functions, memory, nearest, parse, sqlstate, types};
+use crate::{Error, Result, analyze, bind::expression, fold::Folding, functions, memory, nearest, parse, sqlstate, types};
 use arrow::{
     array::{Array, ArrayRef, AsArray, BooleanArray},
     compute::cast,
@@ -223,7 +223,7 @@ impl Compiler {
     }
 
     fn value_of(&self, e: &Expr) -> datafusion::error::Result<ArrayRef> {
-        let physical = self.state.create_physical_expr(e.clone(), &DFSchema::empty())?;
+        let physical = expression::physical(&self.state, e.clone(), &DFSchema::empty())?;
         let options = arrow::record_batch::RecordBatchOptions::new().with_row_count(Some(1));
         let one = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options)?;
         physical.evaluate(&one)?.into_array(1)
@@ -235,7 +235,7 @@ impl Compiler {
             row_schema.fields().iter().filter(|f| bound.columns.contains(&id_in(f, def))).map(|f| f.as_ref().clone()).collect();
         let schema = Schema::new(fields);
         let df_schema = DFSchema::try_from(schema.clone())?;
-        let physical = self.state.create_physical_expr(analyze::expression(bound.expr.clone(), &df_schema)?.data, &df_schema)?;
+        let physical = expression::physical(&self.state, analyze::expression(bound.expr.clone(), &df_schema)?.data, &df_schema)?;
         let expr = fixed::with_durations(physical, &schema)?;
         let column = match &bound.expr {
             Expr::Column(c) => Some(c.name.clone()),

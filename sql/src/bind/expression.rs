@@ -9,7 +9,11 @@ use arrow::{
 use datafusion::{
     common::{DFSchema, ParamValues, ScalarValue},
     execution::SessionState,
-    logical_expr::{ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility},
+    logical_expr::{
+        ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+        simplify::SimplifyContext,
+    },
+    optimizer::simplify_expressions::ExprSimplifier,
     physical_expr::{PhysicalExpr, utils::collect_columns},
     sql::sqlparser::ast::{self, ExprWithAlias},
 };
@@ -28,6 +32,23 @@ pub fn plan_ast(state: &SessionState, mut tree: ast::Expr, schema: &DFSchema) ->
     functions::rewrite_expr(&mut tree);
     let expr = state.create_logical_expr_from_sql_expr(ExprWithAlias { expr: tree, alias: None }, schema)?;
     Ok(analyze::expression(expr, schema)?.data)
+}
+
+/// Types agree and what can be computed is computed, the statement's time where `state` is of one.
+pub fn simplified(state: &SessionState, expr: Expr, schema: &DFSchema) -> datafusion::error::Result<Expr> {
+    let context = SimplifyContext::builder()
+        .with_schema(Arc::new(schema.clone()))
+        .with_config_options(state.config_options().clone())
+        .with_query_execution_start_time(state.execution_props().query_execution_start_time)
+        .build();
+    let simplifier = ExprSimplifier::new(context);
+    simplifier.simplify(simplifier.coerce(expr, schema)?)
+}
+
+/// To be evaluated over rows of `schema`. Some functions, coalesce among them, are there only until an expression is simplified.
+#[expect(clippy::disallowed_methods, reason = "of what is simplified")]
+pub fn physical(state: &SessionState, expr: Expr, schema: &DFSchema) -> datafusion::error::Result<Arc<dyn PhysicalExpr>> {
+    state.create_physical_expr(simplified(state, expr, schema)?, schema)
 }
 
 /// `expr` as values of `column`: what does not fit is refused, what is finer than the column is cut.
@@ -94,7 +115,7 @@ impl RowValue {
     pub fn new(state: &SessionState, text: &str, schema: &SchemaRef) -> Result<Self> {
         let df_schema = DFSchema::try_from(schema.as_ref().clone())?;
         let logical = plan(state, text, &df_schema)?;
-        let expr = state.create_physical_expr(logical, &df_schema)?;
+        let expr = physical(state, logical, &df_schema)?;
         let reads = collect_columns(&expr).into_iter().map(|c| c.index()).collect();
         Ok(Self { expr, reads })
     }
@@ -114,7 +135,7 @@ pub fn constant(state: &SessionState, tree: &ast::Expr, params: &[ScalarValue]) 
     let schema = DFSchema::empty();
     let expr = plan_ast(state, tree.clone(), &schema)?;
     let expr = with_params(expr, params)?;
-    let physical = state.create_physical_expr(expr, &schema)?;
+    let physical = physical(state, expr, &schema)?;
     let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(1));
     let one = RecordBatch::try_new_with_options(Arc::new(arrow::datatypes::Schema::empty()), Vec::new(), &options)?;
     let array = physical.evaluate(&one)?.into_array(1)?;

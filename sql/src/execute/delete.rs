@@ -23,8 +23,7 @@ use datafusion::{
         tree_node::{Transformed, TreeNode},
     },
     execution::SessionState,
-    logical_expr::{Expr, LogicalPlan, lit, simplify::SimplifyContext},
-    optimizer::simplify_expressions::ExprSimplifier,
+    logical_expr::{Expr, LogicalPlan, lit},
 };
 use ebb_engine::{DeleteRequest, expr::RowExpr};
 use ebb_storage::{manifest::StreamState, stream_def::StreamDef};
@@ -130,11 +129,6 @@ fn with_alias_columns(expr: Expr, state: &SessionState, def: &StreamDef) -> Resu
 
 /// With constants computed, the statement's time among them, so that bounds of parts can be compared with them.
 fn simplified(expr: Expr, state: &SessionState, def: &StreamDef) -> Result<Expr> {
-    let schema = Arc::new(DFSchema::try_from(def.part_schema().as_ref().clone())?);
-    let context = SimplifyContext::builder()
-        .with_schema(schema)
-        .with_config_options(Arc::new(state.config_options().as_ref().clone()))
-        .with_query_execution_start_time(state.execution_props().query_execution_start_time)
-        .build();
-    Ok(ExprSimplifier::new(context).simplify(expr)?)
+    let schema = DFSchema::try_from(def.part_schema().as_ref().clone())?;
+    Ok(expression::simplified(state, expr, &schema)?)
 }

@@ -17,14 +17,15 @@ use crate::{
 };
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::ScalarValue;
-use ebb_engine::Which;
+use ebb_engine::{Created, Engine, Which};
 use ebb_storage::{
     decision,
-    ids::StreamId,
+    ids::{Sn, StreamId},
     manifest::Manifest,
     stream_def::{ColumnDef, StreamDef, TP_SN, TP_TIME},
 };
 use futures::StreamExt;
+use std::sync::Arc;
 
 fn taken(e: ebb_storage::Error) -> Error {
     match e.kind() {
@@ -37,9 +38,10 @@ pub(super) async fn create(session: &mut Session, create: &CreateStream) -> Resu
     let engine = session.shared.engine.clone();
     let (database, name) = names::split(&create.name, &session.database)?;
     session.shared.check_database(&database)?;
+    let is_there = format!("stream '{database}.{name}' exists already");
+    let is_there = Notice { sqlstate: sqlstate::DUPLICATE_TABLE, ..Notice::notice(is_there) };
     if create.if_not_exists && engine.manifest().stream_named(&database, &name).is_some() {
-        session
-            .notice(Notice { sqlstate: sqlstate::DUPLICATE_TABLE, ..Notice::notice(format!("stream '{database}.{name}' exists already")) });
+        session.notice(is_there);
         return Ok(command("CREATE STREAM"));
     }
     let rows = match &create.query {
@@ -54,7 +56,15 @@ pub(super) async fn create(session: &mut Session, create: &CreateStream) -> Resu
     if ["min_rows_for_wide_part", "min_bytes_for_wide_part"].iter().any(|s| def.settings.contains_key(*s)) {
         session.notice(Notice::notice("Ebb has one part format: min_rows_for_wide_part and min_bytes_for_wide_part change nothing"));
     }
-    let id = engine.create_stream(def, create.if_not_exists).await.map_err(taken)?;
+    let id = match engine.create_stream_unless_there(def).await? {
+        Created::New(id) => id,
+        // Another came first while the query was planned.
+        Created::There(_) if create.if_not_exists => {
+            session.notice(is_there);
+            return Ok(command("CREATE STREAM"));
+        }
+        Created::There(_) => return Err(Error::conflict(is_there.message).with_sqlstate(sqlstate::DUPLICATE_TABLE)),
+    };
     let Some((schema, mut stream)) = rows else { return Ok(command("CREATE STREAM")) };
     // Whoever gives up while it is filled leaves nothing behind.
     decision::reopen();
@@ -77,15 +87,23 @@ pub(super) async fn create(session: &mut Session, create: &CreateStream) -> Resu
     match filled {
         Ok(_) => Ok(command("CREATE STREAM")),
         Err(e) => {
-            engine.drop_stream(id).await?;
+            undo(&engine, id).await?;
             Err(e)
         }
     }
 }
 
+/// Drops the new stream, but where others have written to it already: their rows are theirs.
+async fn undo(engine: &Engine, id: StreamId) -> Result<()> {
+    match engine.read().stream(id).is_some_and(|s| s.head_sn > Sn(0)) {
+        true => Ok(()),
+        false => Ok(engine.drop_stream(id).await?),
+    }
+}
+
 /// A new stream that goes again where its statement is given up.
 struct Unfilled {
-    engine: Option<std::sync::Arc<ebb_engine::Engine>>,
+    engine: Option<Arc<Engine>>,
     id: StreamId,
 }
 
@@ -93,7 +111,7 @@ impl Drop for Unfilled {
     fn drop(&mut self) {
         if let (Some(engine), Ok(runtime)) = (self.engine.take(), tokio::runtime::Handle::try_current()) {
             let id = self.id;
-            runtime.spawn(async move { engine.drop_stream(id).await });
+            runtime.spawn(async move { undo(&engine, id).await });
         }
     }
 }

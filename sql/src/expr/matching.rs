@@ -1,7 +1,7 @@
 //! A condition of one statement as the engine evaluates it over the rows of parts.
 
 use super::{Compiled, fixed, id_in};
-use crate::Result;
+use crate::{Result, bind::expression};
 use arrow::datatypes::Schema;
 use datafusion::{common::DFSchema, execution::SessionState, logical_expr::Expr, physical_plan::PhysicalExpr};
 use ebb_engine::expr::RowExpr;
@@ -20,7 +20,7 @@ pub(crate) fn matching(state: &SessionState, condition: &Expr, def: &StreamDef) 
     let columns = fields.iter().map(id).collect();
     let schema = Schema::new(fields);
     let df_schema = DFSchema::try_from(schema.clone())?;
-    let physical: Arc<dyn PhysicalExpr> = state.create_physical_expr(condition.clone(), &df_schema)?;
+    let physical: Arc<dyn PhysicalExpr> = expression::physical(state, condition.clone(), &df_schema)?;
     let expr = fixed::with_durations(physical, &schema)?;
     Ok(Arc::new(Compiled { expr, schema: Arc::new(schema), columns, monotone: None, column: None, condition: true }))
 }

@@ -1,7 +1,7 @@
 //! Which parts may hold rows that a query's filters keep, by the bounds in the manifest alone.
 
-use super::{stats::scalar, table::StreamTable};
-use crate::database::Shared;
+use super::{scan::session_state, stats::scalar, table::StreamTable};
+use crate::{bind::expression, database::Shared};
 use arrow::{
     array::{Array, ArrayRef, BooleanArray, Int64Array, UInt64Array},
     datatypes::{DataType, Field, Schema},
@@ -79,7 +79,7 @@ impl Known {
             known => over_indexes(filter, known)?,
         };
         let schema = Arc::new(Schema::new(fields));
-        let predicate = state.create_physical_expr(filter, &DFSchema::try_from(schema.as_ref().clone())?)?;
+        let predicate = expression::physical(session_state(state)?, filter, &DFSchema::try_from(schema.as_ref().clone())?)?;
         // A filter that pruning cannot use prunes nothing.
         let pruning = PruningPredicateBuilder::new().with_file_schema(schema).try_build(predicate).ok();
         Ok(pruning.map(|pruning| Self { pruning, computed }))

@@ -48,8 +48,9 @@ pub(super) fn plan(
         let expr: Arc<dyn PhysicalExpr> = match def.columns.get(*i).filter(|c| c.is_alias()) {
             Some(column) => {
                 let text = column.default.as_ref().map(|d| d.expr.as_str()).unwrap_or("NULL");
-                let logical = expression::plan(session_state(state)?, text, &schema)?;
-                state.create_physical_expr(expression::fitted(logical, column), &schema)?
+                let state = session_state(state)?;
+                let logical = expression::plan(state, text, &schema)?;
+                expression::physical(state, expression::fitted(logical, column), &schema)?
             }
             None => Arc::new(Column::new_with_schema(field.name(), &stored)?),
         };

@@ -111,7 +111,7 @@ fn fill(state: &dyn Session, column: &ColumnDef, known: &Schema) -> Result<Arc<d
     if let Some(default) = &column.default {
         let schema = DFSchema::try_from(known.clone())?;
         let expr = expression::plan(session_state(state)?, &default.expr, &schema)?;
-        return state.create_physical_expr(expression::fitted(expr, column), &schema);
+        return expression::physical(session_state(state)?, expression::fitted(expr, column), &schema);
     }
     if column.nullable {
         return Ok(lit(ScalarValue::try_from(&ty)?));

@@ -36,5 +36,7 @@ pub const REFS_OF_A_STREAM: usize = 10_000;
 pub const READ_LEASES: usize = 10_000;
 /// How long a session may hold a cut without asking again.
 pub const READ_LEASE_LONGEST: std::time::Duration = std::time::Duration::from_secs(86_400);
+/// Parts of which it is remembered how large they come out in a codec that did not fit; beyond it all are tried again.
+pub const TRIED_CODECS: usize = 10_000;
 /// Parts that are moved to another disk at the same time.
 pub const MOVES_AT_ONCE: usize = 2;

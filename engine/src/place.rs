@@ -10,8 +10,9 @@ use crate::{
 };
 use ebb_storage::{
     Error, Result, Timestamp,
+    codec::Codec,
     disk::{Reservation, StoragePolicy, Volume},
-    ids::DiskId,
+    ids::{DiskId, PartId},
     manifest::{Manifest, StreamState},
     part::{PartMeta, meta::RuleFacts},
     rules::Action,
@@ -34,15 +35,41 @@ pub struct Room {
     pub disk: Disk,
     pub(crate) lease: Option<Lease>,
     reserved: Option<Reservation>,
+    recoded: Option<Recoded>,
+}
+
+/// A part that is written in another codec: nobody knows before how large it becomes.
+struct Recoded {
+    part: PartId,
+    codec: Codec,
+    before: u64,
+    tiers: Arc<TierView>,
 }
 
 impl Room {
-    /// Whether what was written for it stays within what the disk has.
+    /// For what becomes of a part in another codec, of a stream with this policy.
+    pub(crate) fn recoding(self, part: &PartMeta, codec: Codec, tiers: &Arc<TierView>) -> Self {
+        if codec == part.placement.codec {
+            return self;
+        }
+        Self { recoded: Some(Recoded { part: part.id, codec, before: part.placement.bytes, tiers: tiers.clone() }), ..self }
+    }
+
+    /// Whether what was written for it stays within what the disk has and its volume takes.
     ///
     /// # Errors
-    /// `Full`, naming the disk, where more came out than was reckoned with and is there.
-    pub(crate) fn covers(&mut self, written: u64) -> Result<()> {
-        self.reserved.as_mut().map_or(Ok(()), |r| r.covers(written))
+    /// `Full`, naming the place, where more came out than was reckoned with and is there; `Conflict` where it can be planned anew, now
+    /// that it is known.
+    pub(crate) fn covers(&mut self, core: &Core, written: u64) -> Result<()> {
+        let within = self.reserved.as_mut().map_or(Ok(()), |r| r.covers(written));
+        let Some(recoded) = &self.recoded else { return within };
+        let within = within.and_then(|()| Ok(recoded.tiers.sized(self.disk.id, written, recoded.before)?));
+        match within {
+            Err(e) if core.jobs.came_out(recoded.part, recoded.codec, written) => {
+                Err(Error::conflict(format!("in {} the part does not fit: {e}", recoded.codec)))
+            }
+            other => other,
+        }
     }
 }
 
@@ -180,6 +207,18 @@ impl Places {
         }
     }
 
+    /// Whether a part that came out at so many bytes on a disk is larger than the volume takes, and another place takes it. Then it is to
+    /// be written there.
+    pub fn outgrown(&mut self, disk: DiskId, bytes: u64) -> bool {
+        if self.tiers.sized(disk, bytes, 0).is_ok() || self.tiers.for_new(bytes, self.turn).is_err() {
+            return false;
+        }
+        let tiers = &self.tiers;
+        self.wishes.retain(|d| tiers.sized(*d, bytes, 0).is_ok());
+        self.bytes = self.bytes.max(bytes);
+        true
+    }
+
     /// Not there again.
     pub fn failed(&mut self, disk: DiskId, e: Error) {
         for view in self.tiers.volumes.iter_mut().flat_map(|v| &mut v.disks).filter(|d| d.id == disk) {
@@ -205,7 +244,7 @@ pub fn stored_bytes(stream: &StreamState, rows: u64, values: u64) -> u64 {
 pub fn room_on(core: &Core, disk: DiskId, bytes: u64) -> Result<Room> {
     let disk = core.disks.disk(disk)?;
     let lease = disk.lease()?;
-    Ok(Room { reserved: disk.reserve(bytes)?, lease, disk })
+    Ok(Room { reserved: disk.reserve(bytes)?, lease, disk, recoded: None })
 }
 
 /// Disks for a new part of these facts, in the order in which they are to be tried; empty where no rule concerns it. Every row must be

@@ -108,7 +108,8 @@ pub fn share_of(rows: &RecordBatch, share: Option<&UInt32Array>) -> Result<Recor
     Ok(RecordBatch::try_new_with_options(rows.schema(), columns, &options)?)
 }
 
-/// Writes a new part where there is room for it; where that fails, at the next place. `fill` is asked again then.
+/// Writes a new part where there is room for it; where that fails, or more comes out than the volume takes, at the next place. `fill` is
+/// asked again then.
 ///
 /// # Errors
 /// As [`write_as`]; of several places what the first said.
@@ -130,6 +131,7 @@ pub async fn write<P: Clone + Send + 'static, T: Send + 'static>(
         let fill = fill.clone();
         match write_as(core, (stream, core.next_part()?), room, options.clone(), move |encoder| fill(rows, encoder)).await {
             Err(e) if places.are_several() && matches!(e.kind(), ErrorKind::Full | ErrorKind::Unavailable) => places.failed(disk, e),
+            Ok((Some(written), _)) if places.are_several() && places.outgrown(disk, written.encoded.bytes) => written.abandon(core),
             done => return done,
         }
     }
@@ -171,7 +173,7 @@ pub async fn write_as<T: Send + 'static>(
     }
     let (encoded, told) = written.map_err(|e| e.context(format_args!("writing a part to disk '{}'", disk.name)))?;
     let Some(encoded) = encoded else { return Ok((None, told)) };
-    if let Err(e) = room.covers(encoded.bytes) {
+    if let Err(e) = room.covers(core, encoded.bytes) {
         give_up(core, Abandoned { disk: disk.id, path: key, bytes: 0 });
         return Err(e.context(format_args!("a part came out at {} bytes, more than was reckoned with", encoded.bytes)));
     }

@@ -12,6 +12,7 @@ use ebb_storage::{
     interval::Interval,
     manifest::{edit::PartEvent, invariants},
     rules::Rule,
+    stream_def::SettingValue,
     testkit::crash_store::CrashDisk,
 };
 use object_store::{ObjectStoreExt, path::Path as Key};
@@ -550,7 +551,7 @@ async fn a_policy_of_one_more_volume_is_used_at_once() {
     let two = vec![Volume::new("hot", vec!["h".into()]), Volume::new("warm", vec!["w".into(), "c".into()])];
     e.set_policy(policy("q", two), Existing::Refuse).await.unwrap();
     let mut def = tiered("s", vec![to("ts + 7 days", volume("warm"), 1)]);
-    def.settings.insert("storage_policy".into(), ebb_storage::stream_def::SettingValue::Text("q".into()));
+    def.settings.insert("storage_policy".into(), SettingValue::Text("q".into()));
     let s = e.create_stream(with(def, "max_parts_to_merge_at_once", 1), false).await.unwrap();
     for v in 0..4 {
         insert(&e, s, v, -8).await;
@@ -618,6 +619,78 @@ async fn what_comes_out_larger_than_reckoned_goes_on_to_the_next_volume() {
         }
         assert_eq!(values(&e, s).await.len(), 4000);
     }
+}
+
+/// What a part grows to on its way is not put where it does not fit: it goes as it is, and its codec waits with a true reason.
+#[tokio::test]
+async fn a_part_that_would_outgrow_its_place_keeps_its_codec() {
+    // By the disk's capacity or the volume's largest part; by itself, and while due rows go.
+    for (declared, prunes) in [(true, false), (false, false), (true, true), (false, true)] {
+        let (_machine, e) = with_rooms([ROOM; 3]).await;
+        let mut rules = vec![to("ts + 3 days", volume("warm"), 1), recompress("ts + 5 days", Codec::None, 2)];
+        rules.extend(prunes.then(|| delete("ts + 17 days", None, 3)));
+        let mut def = tiered("s", rules);
+        def.settings.insert("default_codec".to_owned(), SettingValue::Text("ZSTD(9)".to_owned()));
+        let s = e.create_stream(def, false).await.unwrap();
+        let texts: Vec<String> = (0..4000u64).map(|i| format!("{:08x}", i.wrapping_mul(0x9e37_79b9_7f4a_7c15) as u32).repeat(8)).collect();
+        let of: Vec<_> = texts.iter().enumerate().map(|(i, t)| (t.as_str(), day(if i == 0 { -18 } else { -10 }), i as i64)).collect();
+        e.stop(Stop::TtlMerges, None);
+        e.stop(Stop::Moves, None);
+        e.insert(s, vec![rows(&of)], v1()).await.unwrap();
+        e.flush(None).await.unwrap();
+        let bytes = || e.manifest().stream(s).unwrap().parts.values().map(|p| p.placement.bytes).sum::<u64>();
+        let (before, most) = (bytes(), bytes() + 8192);
+        let limited = async |most: u64| match declared {
+            true => e.create_disk(local("w", most), Existing::Replace).await.unwrap(),
+            false => {
+                let mut p = e.manifest().policies.get("p").unwrap().as_ref().clone();
+                p.volumes[1].max_data_part_size_bytes = Some(most);
+                e.set_policy(p, Existing::Replace).await.unwrap();
+            }
+        };
+        limited(most).await;
+        e.start(Stop::TtlMerges, None);
+        e.start(Stop::Moves, None);
+        e.settle(None).await.unwrap();
+        assert_eq!(placed(&e, s), [at("w", "ZSTD(9)")], "{declared} {prunes}");
+        assert!(bytes() <= most && values(&e, s).await.len() == 4000 - usize::from(prunes));
+        let told = e.explain_lifecycle(s, e.now()).unwrap().remove(1);
+        assert_eq!((told.action.as_str(), told.state.as_str()), ("recompress", "destination_full"));
+        assert!(told.reason.contains("'w"), "{}", told.reason);
+        limited(20 * before).await;
+        e.settle(None).await.unwrap();
+        assert_eq!(placed(&e, s), [at("w", "NONE")]);
+    }
+}
+
+/// A volume takes a part that is within its bounds, whatever else is done with it on the way.
+#[tokio::test]
+async fn a_part_that_fits_moves_and_is_recompressed() {
+    let (_machine, e) = with_rooms([ROOM; 3]).await;
+    let rules = vec![to("ts + 3 days", volume("warm"), 1), recompress("ts + 5 days", Codec::Zstd(5), 2)];
+    let s = e.create_stream(tiered("s", rules), false).await.unwrap();
+    insert(&e, s, 1, 0).await;
+    let bytes = e.manifest().stream(s).unwrap().parts.values().next().unwrap().placement.bytes;
+    let mut p = e.manifest().policies.get("p").unwrap().as_ref().clone();
+    p.volumes[1].max_data_part_size_bytes = Some(bytes);
+    e.set_policy(p, Existing::Replace).await.unwrap();
+    advance(&e, 20);
+    e.settle(None).await.unwrap();
+    assert_eq!(placed(&e, s), [at("w", "ZSTD(5)")]);
+}
+
+/// The newest parts told too little: what comes out larger than the volume takes goes on to the next.
+#[tokio::test]
+async fn new_rows_that_outgrow_a_volume_go_on_to_the_next() {
+    let (_machine, e) = with_rooms([ROOM; 3]).await;
+    let s = e.create_stream(tiered("s", vec![]), false).await.unwrap();
+    flushed(&e, s, &texts(2000, false)).await.unwrap();
+    let first = e.manifest().stream(s).unwrap().parts.values().next().unwrap().placement.bytes;
+    let mut p = e.manifest().policies.get("p").unwrap().as_ref().clone();
+    p.volumes[0].max_data_part_size_bytes = Some(first + first / 4 + 4096);
+    e.set_policy(p, Existing::Replace).await.unwrap();
+    flushed(&e, s, &texts(2000, true)).await.unwrap();
+    assert_eq!((parts_on(&e, s, "h"), parts_on(&e, s, "w")), (1, 1));
 }
 
 fn parts_on(e: &Engine, s: StreamId, disk: &str) -> usize {

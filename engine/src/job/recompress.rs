@@ -11,7 +11,7 @@ use crate::{
         told,
     },
     place,
-    plan::{Plan, Target, tiers::BESIDE_ROWS_BYTES},
+    plan::{Plan, Target, TierView, tiers::BESIDE_ROWS_BYTES},
     stream::Compiled,
     write,
 };
@@ -84,7 +84,7 @@ pub enum How {
 /// The part's rows on the target's disk, in its codec.
 ///
 /// # Errors
-/// `Corrupt` where the part is; `Full`, `Unavailable` as the disk says.
+/// `Corrupt` where the part is; `Full`, `Unavailable` as the disk says; `Conflict` where more came of it than its place takes.
 pub async fn recoded(
     core: &Core,
     compiled: &Compiled,
@@ -94,7 +94,12 @@ pub async fn recoded(
     running: &Arc<Running>,
 ) -> Result<Replaced> {
     let started = Stopwatch::start();
-    let room = place::room_on(core, target.disk, meta.placement.bytes.saturating_add(BESIDE_ROWS_BYTES))?;
+    let reckoned = match how {
+        How::Codec => core.jobs.bytes_in(&meta, target.codec),
+        How::OneRecord(_) => meta.placement.bytes.saturating_add(BESIDE_ROWS_BYTES),
+    };
+    let tiers = TierView::of(&core.live.read().manifest, &compiled.def, &core.disks, |_, _| false);
+    let mut room = place::room_on(core, target.disk, reckoned)?.recoding(&meta, target.codec, &tiers);
     let (from, from_key) = (core.disks.disk(meta.placement.disk)?, core.disks.key(meta.stream, meta.id, meta.placement.generation));
     let source = PartReader::open(&from.store, &from_key).await.map_err(|e| e.context(format_args!("part {}", meta.name)))?;
     running.bytes_read.fetch_add(meta.placement.bytes, Ordering::Relaxed);
@@ -134,6 +139,10 @@ pub async fn recoded(
             return Err(e.context(format_args!("recompressing part {} to {}", meta.name, target.codec)));
         }
     };
+    if let Err(e) = room.covers(core, encoded.bytes) {
+        write::give_up(core, Abandoned { disk: room.disk.id, path: key, bytes: 0 });
+        return Err(e.context(format_args!("recompressing part {} to {}", meta.name, target.codec)));
+    }
     core.disks.placed(room.disk.id, encoded.bytes);
     running.bytes_written.fetch_add(encoded.bytes, Ordering::Relaxed);
     let (bytes, checksum) = (encoded.bytes, encoded.checksum);

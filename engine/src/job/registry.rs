@@ -5,14 +5,16 @@
 use crate::{
     limits,
     observe::RunningJob,
-    plan::{Failure, Plan, Pools},
+    plan::{Failure, PartView, Plan, Pools},
     settings::ServerSettings,
 };
 use ebb_storage::{
     Error, Timestamp,
     clock::Stopwatch,
+    codec::Codec,
     ids::{DiskId, Epoch, JobId, PartId, StreamId},
     manifest::StreamState,
+    part::PartMeta,
 };
 use parking_lot::Mutex;
 use std::{
@@ -35,6 +37,7 @@ struct State {
     running: BTreeMap<JobId, Arc<Running>>,
     busy: HashSet<PartId>,
     failures: HashMap<PartId, Failure>,
+    tried: HashMap<PartId, (Codec, u64)>,
     started: u32,
 }
 
@@ -144,6 +147,26 @@ impl Jobs {
     pub fn marks(&self) -> (HashSet<PartId>, HashMap<PartId, Failure>) {
         let state = self.state.lock();
         (state.busy.clone(), state.failures.clone())
+    }
+
+    /// That a part comes out at so many bytes in a codec, where that was too much for its place; whether that is news.
+    pub fn came_out(&self, part: PartId, codec: Codec, bytes: u64) -> bool {
+        let mut state = self.state.lock();
+        if state.tried.len() >= limits::TRIED_CODECS {
+            state.tried.clear();
+        }
+        state.tried.insert(part, (codec, bytes)) != Some((codec, bytes))
+    }
+
+    /// What came of parts in other codecs, to make views from.
+    pub fn tried(&self) -> HashMap<PartId, (Codec, u64)> {
+        self.state.lock().tried.clone()
+    }
+
+    /// What the part is reckoned to take in a codec, as [`crate::plan::PartView::bytes_in`] tells the planner.
+    pub fn bytes_in(&self, part: &PartMeta, codec: Codec) -> u64 {
+        let tried = self.state.lock().tried.get(&part.id).copied().map(Box::new);
+        PartView { tried, ..PartView::of(part, &[]) }.bytes_in(codec)
     }
 
     /// How many run of each kind.

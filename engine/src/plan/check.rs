@@ -69,6 +69,10 @@ fn misplaced(stream: &StreamView, plan: &Plan, part: &PartView, target: &Target)
         Plan::Forget { .. } if !part.forgets => Some(format!("part {} has nothing to forget", part.id)),
         Plan::Recompress { .. } if part.disk != target.disk => Some(format!("part {} moves while it is recompressed", part.id)),
         Plan::Recompress { .. } if part.codec == target.codec => Some(format!("part {} is recompressed as it is", part.id)),
+        Plan::Prune { .. } | Plan::Move { .. } | Plan::Recompress { .. } if part.codec != target.codec => {
+            let too_large = stream.tiers.sized(target.disk, part.bytes_in(target.codec), part.bytes).err();
+            too_large.map(|why| format!("{} of part {}: {why}", plan.kind(), part.id))
+        }
         _ => None,
     }
 }

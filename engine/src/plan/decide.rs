@@ -15,6 +15,7 @@ pub use super::{
 };
 use ebb_storage::{
     Timestamp,
+    codec::Codec,
     ids::{DiskId, PartId},
 };
 use std::{cell::OnceCell, sync::Arc};
@@ -209,10 +210,10 @@ impl<'a> Scene<'a> {
             return None;
         }
         let due_at = part.changes.iter().find(|c| c.rule == rule).map_or(self.now, |c| c.at);
-        Some((rule, self.recompress(part, due_at)))
+        Some((rule, self.recompress(part, codec, due_at)))
     }
 
-    fn recompress(&self, part: &PartView, due_at: Timestamp) -> Decision {
+    fn recompress(&self, part: &PartView, codec: Codec, due_at: Timestamp) -> Decision {
         let state = |state, next| Decision::new(Action::Recompress, state, due_at, next);
         if part.busy {
             return state(State::Running, Timestamp::MAX);
@@ -230,8 +231,13 @@ impl<'a> Scene<'a> {
             return state(State::DiskUnavailable, Timestamp::MAX).saying(why);
         }
         // A job that rewrites or moves the part takes it along: it neither waits for that nor is kept out by the volume.
-        if self.going(part).is_some_and(|(d, _)| d.acts()) || self.is_pruned(part) {
-            return state(State::DueQueued, self.now).saying("together with the part's other work".to_owned());
+        let fits = |disk| self.stream.tiers.admits(disk, part.bytes_in(codec), part.bytes);
+        let going = self.going(part).filter(|(d, _)| d.acts()).map(|(_, going)| going.map_or(part.disk, |g| g.disk));
+        if let Some(disk) = going.or_else(|| self.is_pruned(part).then(|| self.stay(part).unwrap_or(part.disk))) {
+            return match fits(disk) {
+                Ok(()) => state(State::DueQueued, self.now).saying("together with the part's other work".to_owned()),
+                Err(why) => state(no_room(&why), Timestamp::MAX).saying(why.to_string()),
+            };
         }
         if self.volume(part).is_some_and(|v| v.prefer_not_to_merge) {
             return state(State::NoMergeVolume, Timestamp::MAX);
@@ -240,7 +246,7 @@ impl<'a> Scene<'a> {
         if let Some(at) = again.filter(|at| !self.due(*at)) {
             return state(State::WaitingTimeout, at);
         }
-        if let Some(Err(why)) = self.stream.tiers.disk(part.disk).map(|d| d.takes(part.bytes.saturating_add(BESIDE_ROWS_BYTES))) {
+        if let Err(why) = fits(part.disk) {
             return state(no_room(&why), Timestamp::MAX).saying(why.to_string());
         }
         if !self.stream.pools.recompressions {
@@ -420,7 +426,7 @@ impl<'a> Scene<'a> {
                     Decision::new(Action::Recompress, State::SupersededRule, change.at, Timestamp::MAX).saying(format!("in force is: {by}"))
                 }
                 _ if part.codec == *codec => Decision::new(Action::None, State::NotDue, change.at, Timestamp::MAX),
-                _ => self.recompress(part, change.at),
+                _ => self.recompress(part, *codec, change.at),
             },
             // It never will do anything here, due or not.
             Some(RuleKind::Move(to)) if self.stream.tiers.volume_at(to).is_none() => self.moving(part, *change, &Found::Inert),

@@ -12,6 +12,7 @@ use super::{
 };
 use ebb_storage::{
     Timestamp,
+    codec::Codec,
     ids::{DiskId, Fingerprint},
 };
 use std::sync::Arc;
@@ -69,40 +70,52 @@ fn codec_of(stream: &StreamView, part: &PartView, now: Timestamp) -> Target {
 /// Of a part whose due rows go: where the rule in force sends what stays, if it may go now, else where it is.
 pub fn of_prune(scene: &Scene<'_>, part: &PartView, going: Option<Going>, ledger: &mut Ledger) -> Option<Target> {
     let target = Target { move_due_since: grace::carried(scene, &[part]), ..codec_of(scene.stream, part, scene.now) };
-    let bytes = part.bytes.saturating_add(BESIDE_ROWS_BYTES);
     if let Some(going) = going
-        && ledger.take(going.disk, bytes)
+        && let Some(there) = placed(part, target, going.disk, BESIDE_ROWS_BYTES, ledger)
     {
-        let moved_by = fingerprint(scene.stream, going.change.rule);
-        return Some(Target { disk: going.disk, moved_by, move_due_since: None, ..target });
+        return Some(Target { moved_by: fingerprint(scene.stream, going.change.rule), move_due_since: None, ..there });
     }
-    if ledger.take(part.disk, bytes) {
-        return Some(target);
+    if let Some(here) = placed(part, target, part.disk, BESIDE_ROWS_BYTES, ledger) {
+        return Some(here);
     }
     let volume = scene.stream.tiers.volume_of(part.disk).unwrap_or(0);
-    Some(Target { disk: ledger.take_from_on(volume, bytes, part.id.0)?, ..target })
+    let disk = ledger.tiers().from_on(volume, part.bytes.saturating_add(BESIDE_ROWS_BYTES), part.id.0).ok()?;
+    placed(part, target, disk, BESIDE_ROWS_BYTES, ledger)
 }
 
 /// Of a part that a rule moves. `None` where the room it would go to is taken by now.
 pub fn of_move(scene: &Scene<'_>, part: &PartView, going: Going, ledger: &mut Ledger) -> Option<Target> {
-    let target = riding(scene, part);
     let moves = choice::moves_due(&[part], &scene.stream.rules, scene.now);
-    let bytes = part.bytes.saturating_add(if target.codec == part.codec { 0 } else { BESIDE_ROWS_BYTES });
-    let walked = choice::walk(&moves, ledger.tiers(), part.disk, bytes, part.id.0);
+    let walked = choice::walk(&moves, ledger.tiers(), part.disk, part.bytes, part.id.0);
     let disk = walked.into_iter().find_map(|(c, f)| match f {
         Found::Goes(disk) if c.rule == going.change.rule => Some(disk),
         _ => None,
     })?;
     let moved_by = fingerprint(scene.stream, going.change.rule);
-    ledger.take(disk, bytes).then_some(Target { disk, moved_by, ..target })
+    Some(Target { moved_by, ..placed(part, riding(scene, part), disk, 0, ledger)? })
 }
 
 /// Of a part that leaves its disk for lack of room, to the next volumes.
 pub fn of_pressure(scene: &Scene<'_>, part: &PartView, ledger: &mut Ledger) -> Option<Target> {
     let next = scene.stream.tiers.volume_of(part.disk)?.checked_add(1)?;
-    let target = riding(scene, part);
-    let bytes = part.bytes.saturating_add(if target.codec == part.codec { 0 } else { BESIDE_ROWS_BYTES });
-    Some(Target { disk: ledger.take_from_on(next, bytes, part.id.0)?, ..target })
+    let disk = ledger.tiers().from_on(next, part.bytes, part.id.0).ok()?;
+    placed(part, riding(scene, part), disk, 0, ledger)
+}
+
+/// On a disk in the codec of `target` where it is reckoned to fit there, else in the one that the part has. It takes its room, and so
+/// much to `spare`.
+fn placed(part: &PartView, target: Target, disk: DiskId, spare: u64, ledger: &mut Ledger) -> Option<Target> {
+    if takes(part, target.codec, disk, spare, ledger) {
+        return Some(Target { disk, ..target });
+    }
+    let as_it_is = Target { disk, codec: part.codec, recompressed_by: None, ..target };
+    (target.codec != part.codec && takes(part, part.codec, disk, spare, ledger)).then_some(as_it_is)
+}
+
+/// Takes room on a disk for the part in a codec; `false`, and nothing taken, where it is not admitted there.
+fn takes(part: &PartView, codec: Codec, disk: DiskId, spare: u64, ledger: &mut Ledger) -> bool {
+    let bytes = part.bytes_in(codec);
+    ledger.tiers().admits(disk, bytes, part.bytes).is_ok() && ledger.take(disk, bytes.saturating_add(spare))
 }
 
 /// The codec that a part gets on its way to another disk.
@@ -117,8 +130,7 @@ fn riding(scene: &Scene<'_>, part: &PartView) -> Target {
 /// Of a part that is recompressed where it is.
 pub fn of_recompression(scene: &Scene<'_>, part: &PartView, ledger: &mut Ledger) -> Option<Target> {
     let target = codec_of(scene.stream, part, scene.now);
-    let takes = target.codec != part.codec && ledger.take(part.disk, part.bytes.saturating_add(BESIDE_ROWS_BYTES));
-    takes.then_some(target)
+    (target.codec != part.codec && takes(part, target.codec, part.disk, 0, ledger)).then_some(target)
 }
 
 /// Of parts that become one: the codec that all their rows are due for, else the stream's; the destination that all are due for where

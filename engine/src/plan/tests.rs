@@ -71,6 +71,7 @@ fn part(id: u32, first_due: Timestamp, whole_due: Timestamp) -> PartView {
         unmeasured: false,
         busy: false,
         failure: None,
+        tried: None,
     }
 }
 
@@ -280,6 +281,7 @@ fn apply(view: &mut StreamView, plans: &[Plan], now: Timestamp, next_id: &mut u3
             let placed = |x: &mut PartView| {
                 let i = p.parts().iter().position(|id| *id == x.id).unwrap();
                 let Target { codec, disk, .. } = p.targets()[i];
+                (x.bytes, x.tried) = (x.bytes_in(codec), None);
                 (x.codec, x.disk) = (codec, disk);
             };
             if !matches!(p, Plan::Measure { .. }) {
@@ -296,7 +298,7 @@ fn apply(view: &mut StreamView, plans: &[Plan], now: Timestamp, next_id: &mut u3
                         worth_at: t.whole_due,
                         changes: t.changes.clone(),
                         folded: t.folded || is_due(t.folds_at, now),
-                        ..fresh(target(t), t.bytes)
+                        ..fresh(target(t), t.bytes_in(target(t).codec))
                     });
                     partition.parts.extend(left);
                     partition.pruned_at = Some(now);

@@ -193,6 +193,29 @@ impl TierView {
         }
     }
 
+    /// Whether what becomes of a part may take so many bytes on a disk: as many as its volume and its room allow, and no part is kept
+    /// out for a size that it had before.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn admits(&self, disk: DiskId, bytes: u64, before: u64) -> Result<(), NoRoom> {
+        self.sized(disk, bytes, before)?;
+        self.disk(disk).map_or(Ok(()), |d| d.takes(bytes))
+    }
+
+    /// The same, whatever room there is.
+    ///
+    /// # Errors
+    /// `TooLarge`
+    pub fn sized(&self, disk: DiskId, bytes: u64, before: u64) -> Result<(), NoRoom> {
+        match self.volume_of(disk).and_then(|v| self.volumes.get(v)) {
+            Some(v) if bytes > v.max_part_bytes.max(before) => {
+                Err(NoRoom::TooLarge { volume: v.name.clone(), max: v.max_part_bytes, bytes })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The first volume from `from` on that takes a part of so many bytes.
     ///
     /// # Errors
@@ -278,7 +301,7 @@ impl fmt::Display for NoRoom {
                 write!(f, "{place} has {free} bytes free below its max_usage_pct, {needed} are needed")
             }
             Self::TooLarge { volume, max, bytes } => {
-                write!(f, "volume '{volume}' takes parts of {max} bytes at the most, this one has {bytes}")
+                write!(f, "volume '{volume}' takes parts of {max} bytes at the most, this one would have {bytes}")
             }
             Self::Unavailable { disk, why } => write!(f, "disk '{disk}' is unavailable: {why}"),
             Self::Missing { place, policy } => write!(f, "storage policy '{policy}' has no {place}"),

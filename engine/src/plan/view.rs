@@ -105,6 +105,8 @@ pub struct PartView {
     /// A running job has it.
     pub busy: bool,
     pub failure: Option<Box<Failure>>,
+    /// What came of it in another codec, where a job found that too much for the place.
+    pub tried: Option<Box<(Codec, u64)>>,
 }
 
 /// Who keeps rules from taking rows out of a part's file, or from changing them.
@@ -233,6 +235,7 @@ impl PartView {
             unmeasured: false,
             busy: false,
             failure: None,
+            tried: None,
         };
         let mut changes = Vec::new();
         for (i, rule) in rules.iter().enumerate().filter(|(_, r)| r.deletes() || r.changes() || r.changes_rows()) {
@@ -270,6 +273,11 @@ impl PartView {
         let never = Timestamp::MAX;
         let view = Self { first_due: never, whole_due: never, worth_at: never, removes_at: never, folds_at: never, ..self };
         Self { changes: Box::default(), folded: false, unmeasured: false, aside: true, ..view }
+    }
+
+    /// What it is reckoned to take in a codec: what came of it when that was tried, else as much as it takes now.
+    pub fn bytes_in(&self, codec: Codec) -> u64 {
+        self.tried.as_deref().filter(|(tried, _)| *tried == codec && codec != self.codec).map_or(self.bytes, |(_, bytes)| *bytes)
     }
 
     /// The ref that rows must stay in the file for, though they are due.

@@ -29,12 +29,14 @@ pub fn stream_view(core: &Core, state: &StreamState) -> Result<StreamView> {
     let compiled = core.compiled(&state.def)?;
     let rules: Vec<RuleView> = state.def.rules().iter().map(RuleView::of).collect();
     let (busy, mut failures) = core.jobs.marks();
+    let mut tried = core.jobs.tried();
     let standing = Standing::of(core, state);
     let mut partitions = Vec::with_capacity(state.partitions.size());
     for (value, partition) in state.partitions.iter() {
         let parts = partition.parts.iter().filter_map(|id| state.parts.get(id)).map(|meta| {
             let failure = failures.remove(&meta.id).map(Box::new);
-            let view = PartView { busy: busy.contains(&meta.id), failure, ..PartView::of(meta, &rules) };
+            let tried = tried.remove(&meta.id).map(Box::new);
+            let view = PartView { busy: busy.contains(&meta.id), failure, tried, ..PartView::of(meta, &rules) };
             standing.tell(meta, view)
         });
         let timer = |t| partition.timers.get(&t).copied();

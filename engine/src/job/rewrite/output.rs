@@ -79,7 +79,8 @@ pub(super) async fn rewrite(job: &Job<'_>, removal: &Removal, sources: Vec<Arc<P
         true => removal.compiled.clone(),
         false => Arc::new(Compiled::new(&state.carrying(&state.def, &carried), &core.server(), core.options.compiler.as_ref())?),
     };
-    let bytes = sources.iter().map(|s| s.placement.bytes).fold(BESIDE_ROWS_BYTES, u64::saturating_add);
+    let reckoned = |s: &Arc<PartMeta>| if sources.len() == 1 { core.jobs.bytes_in(s, target.codec) } else { s.placement.bytes };
+    let bytes = sources.iter().map(reckoned).fold(BESIDE_ROWS_BYTES, u64::saturating_add);
     let room = room_for(core, &compiled, &sources, target, bytes)?;
     let mut opened = Vec::with_capacity(sources.len());
     for meta in &sources {
@@ -258,16 +259,23 @@ fn fills(source: &Source, carried: &[ColumnId], judge: &Judge) -> Vec<(ColumnId,
 /// # Errors
 /// `Full` where no disk has that much left, after what other jobs reserved.
 fn room_for(core: &Core, compiled: &Compiled, sources: &[Arc<PartMeta>], target: &Target, bytes: u64) -> Result<Room> {
-    let full = match place::room_on(core, target.disk, bytes) {
+    let tiers = TierView::of(&core.live.read().manifest, &compiled.def, &core.disks, |_, _| false);
+    let room_on = |disk| {
+        let room = place::room_on(core, disk, bytes)?;
+        Ok::<_, Error>(match sources {
+            [one] => room.recoding(one, target.codec, &tiers),
+            _ => room,
+        })
+    };
+    let full = match room_on(target.disk) {
         Ok(room) => return Ok(room),
         Err(e) => e.context(format_args!("destination_full: rewriting {} parts", sources.len())),
     };
-    let tiers = TierView::of(&core.live.read().manifest, &compiled.def, &core.disks, |_, _| false);
     let sent = tiers.volume_of(target.disk);
     let from = sources.iter().filter_map(|s| tiers.volume_of(s.placement.disk)).chain(sent.filter(|_| target.moved_by.is_none())).max();
     let turn = sources.first().map_or(0, |s| s.id.0);
     match tiers.from_on(from.or(sent).unwrap_or(0), bytes, turn) {
-        Ok(disk) if disk != target.disk => place::room_on(core, disk, bytes).map_err(|_| full),
+        Ok(disk) if disk != target.disk => room_on(disk).map_err(|_| full),
         _ => Err(full),
     }
 }

@@ -305,6 +305,30 @@ fn one_part_is_not_promised_the_room_of_another() {
     assert_eq!((planned.plans.len(), planned.waits_for_room), (2, true));
 }
 
+/// What came of a part in a codec counts where that was tried; what it has now is never asked to be larger.
+#[test]
+fn a_codec_in_which_a_part_does_not_fit_is_left_out() {
+    let rules = || vec![volume("warm"), RuleKind::Recompress(Codec::Zstd(3))];
+    let sized = |tried: Option<u64>| PartView { bytes: 4900, tried: tried.map(|n| Box::new((Codec::Zstd(3), n))), ..aged(1, &[5, 6]) };
+    for declared in [true, false] {
+        let mut view = tiered(rules(), vec![sized(None)]);
+        match declared {
+            true => disk(&mut view, WARM).free = 8000,
+            false => Arc::make_mut(&mut view.tiers).volumes[1].max_part_bytes = 8000,
+        }
+        assert_eq!(done(&view, 10), [("move", vec![id(1)], vec![(WARM, Codec::Zstd(3))])]);
+        view.partitions[0].parts = vec![sized(Some(8722))];
+        assert_eq!(done(&view, 10), [("move", vec![id(1)], vec![(WARM, Codec::Lz4)])]);
+        assert_eq!(states(&view, 0, 10), [State::DueQueued, State::DestinationFull]);
+        view.partitions[0].parts[0].disk = WARM;
+        assert_eq!((done(&view, 10), states(&view, 0, 10)), (vec![], vec![State::NotDue, State::DestinationFull]));
+    }
+    // It was that large before the volume was told: it may be recompressed there, and may not grow.
+    let mut view = tiered(rules(), vec![PartView { disk: WARM, ..sized(None) }]);
+    Arc::make_mut(&mut view.tiers).volumes[1].max_part_bytes = 100;
+    assert_eq!(done(&view, 10), [("recompress", vec![id(1)], vec![(WARM, Codec::Zstd(3))])]);
+}
+
 #[test]
 fn planning_many_parts_with_rules_is_quick() {
     let rules = || vec![RuleKind::Recompress(Codec::Zstd(3)), volume("warm")];
@@ -317,8 +341,9 @@ fn planning_many_parts_with_rules_is_quick() {
 
 fn random_tiers() -> impl Strategy<Value = TierView> {
     let room = || prop_oneof![2 => Just(None), 2 => (0u64..1 << 25).prop_map(Some)];
-    (proptest::collection::vec((room(), 0u8..12), 4), any::<[bool; 4]>(), 0u8..3).prop_map(
-        |(disks, [unmerged, stopped, least, small], factor)| {
+    let largest = || prop_oneof![2 => Just(u64::MAX), 1 => 0u64..1 << 24];
+    (proptest::collection::vec((room(), 0u8..12), 4), any::<[bool; 3]>(), [largest(), largest(), largest()], 0u8..3).prop_map(
+        |(disks, [unmerged, stopped, least], largest, factor)| {
             let mut tiers = three();
             let all = tiers.volumes.iter_mut().flat_map(|v| &mut v.disks);
             for (d, (room, away)) in all.zip(disks) {
@@ -328,7 +353,7 @@ fn random_tiers() -> impl Strategy<Value = TierView> {
             tiers.volumes[2].prefer_not_to_merge = unmerged;
             tiers.volumes[1].merges_stopped = stopped && least;
             tiers.volumes[0].load_balancing = if least { LoadBalancing::LeastUsed } else { LoadBalancing::RoundRobin };
-            tiers.volumes[0].max_part_bytes = if small { 1 << 23 } else { u64::MAX };
+            tiers.volumes.iter_mut().zip(largest).for_each(|(v, most)| v.max_part_bytes = most);
             tiers.move_factor = f64::from(factor) * 0.1;
             tiers
         },
@@ -348,18 +373,23 @@ fn random_aged(id: u32) -> impl Strategy<Value = PartView> {
     let due = proptest::collection::vec(proptest::option::weighted(0.7, (0i64..100, 0i64..20)), 4);
     let codec = (0u8..4).prop_map(|l| if l == 0 { Codec::Lz4 } else { Codec::Zstd(l) });
     let since = proptest::option::of(0i64..60);
-    (super::random_part(id), due, 0u32..4, codec, -50i64..60, since, moment()).prop_map(|(p, due, disk, codec, written, since, worth)| {
-        let change = |(i, d): (usize, Option<(i64, i64)>)| d.map(|(t, span)| Change { rule: i as u32, first: at(t - span), at: at(t) });
-        PartView {
-            changes: due.into_iter().enumerate().filter_map(change).collect(),
-            disk: DiskId(disk),
-            codec,
-            written_at: at(written),
-            move_due_since: since.map(at),
-            worth_at: p.first_due.max(worth).min(p.first_due.saturating_add(std::time::Duration::from_secs(40))),
-            ..p
-        }
-    })
+    let tried = proptest::option::of((1u8..4, 1u64..1 << 24)).prop_map(|t| t.map(|(l, bytes)| Box::new((Codec::Zstd(l), bytes))));
+    let at_all = (0u32..4, -50i64..60);
+    (super::random_part(id), due, at_all, codec, tried, since, moment()).prop_map(
+        |(p, due, (disk, written), codec, tried, since, worth)| {
+            let change = |(i, d): (usize, Option<(i64, i64)>)| d.map(|(t, span)| Change { rule: i as u32, first: at(t - span), at: at(t) });
+            PartView {
+                changes: due.into_iter().enumerate().filter_map(change).collect(),
+                disk: DiskId(disk),
+                codec,
+                tried,
+                written_at: at(written),
+                move_due_since: since.map(at),
+                worth_at: p.first_due.max(worth).min(p.first_due.saturating_add(std::time::Duration::from_secs(40))),
+                ..p
+            }
+        },
+    )
 }
 
 fn random_tiered() -> impl Strategy<Value = StreamView> {
@@ -401,7 +431,8 @@ proptest! {
         let planned = plan(&view, at(now));
         prop_assert_eq!(violations(&view, &planned.plans), Vec::<String>::new());
         for d in view.tiers.volumes.iter().flat_map(|v| &v.disks) {
-            let size = |id: &PartId| view.partitions.iter().flat_map(|p| &p.parts).find(|p| p.id == *id).map_or(0, |p| p.bytes);
+            let part = |id: &PartId| view.partitions.iter().flat_map(|p| &p.parts).find(|p| p.id == *id).unwrap();
+            let size = |id: &PartId| part(id).bytes;
             let mut taken = 0;
             for p in &planned.plans {
                 match p {
@@ -409,7 +440,10 @@ proptest! {
                         taken += parts.iter().map(size).sum::<u64>();
                     }
                     Plan::Merge { .. } | Plan::Fold { .. } => {}
-                    _ => taken += p.targets().iter().zip(p.parts()).filter(|(t, _)| t.disk == d.id).map(|(_, id)| size(id)).sum::<u64>(),
+                    _ => {
+                        let there = p.targets().iter().zip(p.parts()).filter(|(t, _)| t.disk == d.id);
+                        taken += there.map(|(t, id)| part(id).bytes_in(t.codec)).sum::<u64>();
+                    }
                 }
             }
             prop_assert!(taken <= d.free, "{} bytes to a disk with {}", taken, d.free);
@@ -490,6 +524,13 @@ proptest! {
                     prop_assert!(d.state != State::NotDue || settled, "{:?}", d);
                 }
                 prop_assert!(!acts || taken(p.id) || planned.waits_for_room, "{} acts and is in no plan", p.id);
+                // With all the room to itself, what is called possible is done.
+                let partition = PartitionView { parts: vec![p.clone()], ..partition.clone() };
+                let lone = StreamView { partitions: vec![partition], relief: None, ..view.clone() };
+                let scene = Scene::new(&lone, &lone.partitions[0], at(now));
+                let acts = scene.removal(p).acts() || (0..lone.rules.len()).any(|r| scene.of_rule(p, r).acts());
+                let planned = plan(&lone, at(now)).plans;
+                prop_assert!(!acts || planned.iter().any(|x| x.parts().contains(&p.id)), "{} acts alone and is in no plan", p.id);
             }
         }
     }

@@ -21,7 +21,7 @@ use crate::{
 };
 use arrow::{
     array::{Array, ArrayRef, AsArray},
-    datatypes::{DataType, Field, Float32Type, Float64Type, Int32Type, SchemaRef},
+    datatypes::{DataType, Field, Int32Type, SchemaRef},
     record_batch::RecordBatch,
 };
 use parquet::{
@@ -31,17 +31,12 @@ use parquet::{
     },
     basic::Encoding,
     file::{
-        metadata::{RowGroupMetaData, SortingColumn},
-        properties::{EnabledStatistics, WriterProperties, WriterVersion},
+        metadata::RowGroupMetaData,
         writer::{SerializedFileWriter, SerializedRowGroupWriter},
     },
-    schema::types::{ColumnDescPtr, ColumnPath},
+    schema::types::ColumnDescPtr,
 };
-use std::{
-    collections::{HashMap, HashSet},
-    io::Write,
-    sync::Arc,
-};
+use std::{collections::HashMap, io::Write, sync::Arc};
 
 /// Rows of a row group: the unit that queries skip and that a prune copies untouched. Larger groups need fewer dictionaries, smaller
 /// ones are skipped more often.
@@ -237,12 +232,12 @@ impl<W: Write + Send> PartEncoder<W> {
         let (file, factory) = self.file.as_mut().expect("begun above");
         let writers = factory.create_column_writers(self.row_groups.len())?;
         let columns = file.schema_descr().columns().to_vec();
-        let choices = choices_with_nans(&self.choices, &batches);
-        let writers = match choices.contains(&Choice::Unbounded) {
-            true => without_bounds(&self.options, &choices, self.row_groups.len(), writers)?,
+        let unbounded = with_nans(self.options.schema.fields().len(), &batches);
+        let writers = match unbounded.contains(&true) {
+            true => without_bounds(&self.options, &self.choices, &unbounded, self.row_groups.len(), writers)?,
             false => writers,
         };
-        let chunks = encode_columns((&self.options, &self.compressors), &choices, &columns, (writers, &mut self.books), &batches)?;
+        let chunks = encode_columns((&self.options, &self.compressors), &self.choices, &columns, (writers, &mut self.books), &batches)?;
         drop(batches);
         let mut codecs = std::iter::once(self.options.codec).chain(self.options.column_codecs.values().map(|c| c.codec));
         if codecs.any(|c| matches!(c, Codec::Lz4hc(_))) && chunks.iter().any(|c| matches!(c, ColumnChunk::Library(_))) {
@@ -267,7 +262,7 @@ impl<W: Write + Send> PartEncoder<W> {
 
     /// Opens the file, whose encodings hold for all of it.
     fn begin(&mut self, choices: Vec<Choice>) -> Result<()> {
-        let mut props = properties(&self.options, &choices);
+        let mut props = properties(&self.options, &choices, &[])?;
         add_encoded_arrow_schema_to_metadata(&self.options.schema, &mut props);
         let parquet_schema = ArrowSchemaConverter::new().convert(&self.options.schema)?;
         let sink = self.sink.take().ok_or_else(|| Error::internal("a part's file was begun twice"))?;
@@ -307,93 +302,6 @@ impl<W: Write + Send> PartEncoder<W> {
             computed: self.computed.into_iter().filter_map(computed::Gathering::finish).collect(),
         }))
     }
-}
-
-/// Bounds leave NaNs out and comparisons do not: a column chunk with one must not have any.
-fn choices_with_nans(choices: &[Choice], batches: &[RecordBatch]) -> Vec<Choice> {
-    let nan = |array: &ArrayRef| {
-        let values = array.as_any_dictionary_opt().map_or(array, |d| d.values());
-        match values.data_type() {
-            DataType::Float64 => values.as_primitive::<Float64Type>().values().iter().any(|v| v.is_nan()),
-            DataType::Float32 => values.as_primitive::<Float32Type>().values().iter().any(|v| v.is_nan()),
-            _ => false,
-        }
-    };
-    let choice = |(i, choice): (usize, &Choice)| {
-        // Slices of one dictionary have the same values: they are looked at once.
-        let mut seen = HashSet::new();
-        let mut new = |a: &ArrayRef| a.as_any_dictionary_opt().is_none_or(|d| seen.insert(Arc::as_ptr(d.values()).cast::<u8>()));
-        match batches.iter().any(|b| new(b.column(i)) && nan(b.column(i))) {
-            true => Choice::Unbounded,
-            false => *choice,
-        }
-    };
-    choices.iter().enumerate().map(choice).collect()
-}
-
-/// Writers that note no bounds, in the place of those of unbounded columns.
-fn without_bounds(
-    options: &WriteOptions,
-    choices: &[Choice],
-    row_group: usize,
-    writers: Vec<ArrowColumnWriter>,
-) -> Result<Vec<ArrowColumnWriter>> {
-    // A file that is never written: writers take their properties from one.
-    let parquet_schema = ArrowSchemaConverter::new().convert(&options.schema)?;
-    let file = SerializedFileWriter::new(std::io::sink(), parquet_schema.root_schema_ptr(), Arc::new(properties(options, choices)))?;
-    let others = ArrowRowGroupWriterFactory::new(&file, options.schema.clone()).create_column_writers(row_group)?;
-    let of_root = options.schema.fields().iter().zip(choices).flat_map(|(f, c)| std::iter::repeat_n(c, leaves(f.data_type())));
-    Ok(writers.into_iter().zip(others).zip(of_root).map(|((w, o), c)| if *c == Choice::Unbounded { o } else { w }).collect())
-}
-
-fn properties(options: &WriteOptions, choices: &[Choice]) -> WriterProperties {
-    let mut b = WriterProperties::builder()
-        .set_writer_version(WriterVersion::PARQUET_1_0)
-        .set_created_by(format!("ebb {}", env!("CARGO_PKG_VERSION")))
-        .set_compression(options.codec.parquet())
-        .set_data_page_row_count_limit(PAGE_ROWS)
-        .set_write_batch_size(PAGE_ROWS)
-        .set_dictionary_page_size_limit(DICTIONARY_BYTES)
-        .set_statistics_enabled(EnabledStatistics::Page)
-        .set_statistics_truncate_length(Some(crate::part::stats::TEXT_BYTES_MAX))
-        .set_max_row_group_row_count(None);
-    let mut sorting = Vec::new();
-    for name in &options.sorted_by {
-        let leaf = leaf_index(&options.schema, name);
-        sorting.extend(leaf.map(|i| SortingColumn { column_idx: i, descending: false, nulls_first: true }));
-    }
-    b = b.set_sorting_columns((!sorting.is_empty()).then_some(sorting));
-    for (i, field) in options.schema.fields().iter().enumerate() {
-        let path = ColumnPath::from(field.name().as_str());
-        let codec = field_id(field).and_then(|id| options.column_codecs.get(&id));
-        if let Some(codec) = codec {
-            b = b.set_column_compression(path.clone(), codec.codec.parquet());
-        }
-        if let Some(false_positives) = options.false_positives(field.name()) {
-            b = b.set_column_bloom_filter_enabled(path.clone(), true);
-            b = b.set_column_bloom_filter_fpp(path.clone(), false_positives);
-            b = b.set_column_bloom_filter_max_ndv(path.clone(), BLOOM_DISTINCT_MAX);
-        }
-        if choices.get(i) == Some(&Choice::Unbounded) {
-            b = b.set_column_statistics_enabled(path.clone(), EnabledStatistics::None);
-        }
-        if let Some(Choice::Plain(encoding)) = choices.get(i) {
-            b = b.set_column_dictionary_enabled(path.clone(), false).set_column_encoding(path, *encoding);
-        }
-    }
-    b.build()
-}
-
-/// Parquet counts leaves; a nested column has several.
-fn leaf_index(schema: &SchemaRef, name: &str) -> Option<i32> {
-    let mut leaf = 0;
-    for field in schema.fields() {
-        if field.name() == name {
-            return i32::try_from(leaf).ok();
-        }
-        leaf += leaves(field.data_type());
-    }
-    None
 }
 
 pub(super) fn leaves(t: &DataType) -> usize {
@@ -473,7 +381,7 @@ fn encode_columns(
     }
     let encode = |(i, leaf, mut writers, book): Job<'_>| -> Result<(usize, Vec<ColumnChunk>)> {
         let field = options.schema.field(i);
-        if let (Some(Choice::Dictionary | Choice::Unbounded), Some(column)) = (choices.get(i), leaf_columns.get(leaf)) {
+        if let (Some(Choice::Dictionary), Some(column)) = (choices.get(i), leaf_columns.get(leaf)) {
             let arrays: Vec<ArrayRef> = batches.iter().map(|b| b.column(i).clone()).collect();
             let options = coded_options(options, field, column);
             if let Some(chunk) = compressors.lend(options.codec, |c| dictionary::write::encode(&options, &arrays, book, c))? {
@@ -579,7 +487,10 @@ impl<W: Write> Write for Hashing<W> {
     }
 }
 
+mod properties;
 mod takeover;
+
+use properties::{properties, with_nans, without_bounds};
 
 #[cfg(test)]
 mod tests;

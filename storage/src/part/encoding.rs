@@ -28,8 +28,6 @@ const DELTA_BIAS: f64 = 0.9;
 pub enum Choice {
     Dictionary,
     Plain(Encoding),
-    /// A dictionary if possible, without bounds: there are NaNs. Said of a column chunk, never chosen for a part.
-    Unbounded,
 }
 
 /// For a column whose values are `arrays`, one after another (all rows of the first row group), with the column's own CODEC if it has one.

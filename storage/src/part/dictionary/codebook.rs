@@ -381,10 +381,14 @@ impl Dictionary<'_> {
         }
     }
 
-    pub fn bloom(&self, fpp: f64) -> Result<Option<Sbbf>> {
-        let Values::Texts(t) = self.of else { return Ok(None) };
+    /// A filter over all values, with that share of false positives.
+    pub fn bloom(&self, fpp: f64, kind: Kind) -> Result<Sbbf> {
         let mut filter = Sbbf::new_with_ndv_fpp(self.len().max(1) as u64, fpp)?;
-        self.members.iter().for_each(|m| filter.insert(t.get(*m as usize)));
-        Ok(Some(filter))
+        match self.of {
+            Values::Texts(t) => self.members.iter().for_each(|m| filter.insert(t.get(*m as usize))),
+            // As they are written: so is what is asked for hashed.
+            Values::Numbers(n) => self.members.iter().for_each(|m| filter.insert(&n.values[*m as usize].to_le_bytes()[..kind.width()])),
+        }
+        Ok(filter)
     }
 }

@@ -126,7 +126,7 @@ pub fn encode(options: &Options, arrays: &[ArrayRef], book: &mut Codebook, compr
         .set_data_page_offset(data_offset as i64)
         .set_unencoded_byte_array_data_bytes(text_bytes)
         .set_statistics(index.statistics(rows - coded.numbers.len()));
-    let bloom_filter = options.bloom.map(|fpp| coded.dictionary.bloom(fpp)).transpose()?.flatten();
+    let bloom_filter = options.bloom.map(|fpp| coded.dictionary.bloom(fpp, kind)).transpose()?;
     let (column_index, offset_index) = index.finish()?;
     let close = ColumnCloseResult {
         bytes_written: bytes.len() as u64,

@@ -1,6 +1,6 @@
 //! Row groups that are taken over from another file without decoding a value: bytes as they are, or pages in another codec.
 
-use super::{Choice, ColumnChunk, PartEncoder, WriteOptions, coded_options, field_id, leaves, properties};
+use super::{Choice, ColumnChunk, PartEncoder, WriteOptions, coded_options, field_id, leaves, properties::properties};
 use crate::{
     Error, Result,
     codec::{Codec, ColumnCodec},
@@ -180,7 +180,7 @@ impl<W: Write + Send> PartEncoder<W> {
     pub(super) fn end_row_group_in_lz4hc(&mut self, chunks: Vec<ColumnChunk>) -> Result<()> {
         let codecs: Vec<Codec> = self.own_codecs().into_iter().map(|own| own.unwrap_or(self.options.codec)).collect();
         let mut made_by_library = Vec::with_capacity(chunks.len());
-        let mut props = properties(&self.options, &self.choices);
+        let mut props = properties(&self.options, &self.choices, &[])?;
         add_encoded_arrow_schema_to_metadata(&self.options.schema, &mut props);
         let parquet_schema = ArrowSchemaConverter::new().convert(&self.options.schema)?;
         let mut file = SerializedFileWriter::new(Vec::new(), parquet_schema.root_schema_ptr(), Arc::new(props))?;

@@ -349,6 +349,10 @@ async fn a_chunk_with_a_nan_has_no_bounds() {
             };
             assert_eq!((bounds(0), bounds(1).is_some()), (None, true), "{codec} {leaf}");
         }
+        // Noise is stored as noise, whether or not there is a NaN in it.
+        let encodings = |group: usize| reader.metadata().row_group(group).column(1).encodings().collect::<Vec<_>>();
+        assert!(encodings(0).contains(&parquet::basic::Encoding::BYTE_STREAM_SPLIT), "{:?}", encodings(0));
+        assert_eq!(encodings(0), encodings(1));
         let of = |i: i32| encoded.stats.iter().find(|s| s.column == ColumnId(i)).unwrap();
         assert_eq!((&of(1).min, &of(2).max), (&None, &None));
         // Of the column that the library wrote nobody counted them.
@@ -394,4 +398,64 @@ async fn texts_too_long_for_exact_bounds_survive_rewrites() {
             assert_eq!(rewritten(&def, &rows, codec).await.columns(), rows.columns(), "{length} bytes, {codec}");
         }
     }
+}
+
+/// Columns with leaves have as many chunks: the codec is that of each.
+#[tokio::test]
+async fn a_column_of_lists_has_its_own_codec() {
+    let own = |mut c: ColumnDef| {
+        c.codec = Some(ColumnCodec { preprocessor: None, codec: Codec::Zstd(9) });
+        c
+    };
+    let list = own(column(1, "list", ColumnType::Array(Box::new(ColumnType::Int64), false), false));
+    let def = def(vec![list, column(2, "other", ColumnType::Array(Box::new(ColumnType::Int64), false), false)], &[]);
+    let mut lists = ListBuilder::new(Int64Builder::new());
+    (0..1000).for_each(|i| {
+        lists.values().append_value(i % 7);
+        lists.append(true);
+    });
+    let schema = def.part_schema();
+    let lists = arrow::compute::cast(&lists.finish(), schema.field(0).data_type()).unwrap();
+    let rows = batch(&def, vec![lists.clone(), lists]);
+    for codec in [Codec::Lz4, Codec::Lz4hc(9)] {
+        let (store, key, _) = write(&def, codec, vec![rows.clone()], 500).await;
+        let reader = PartReader::open(&store, &key).await.unwrap();
+        for column in reader.metadata().row_group(1).columns() {
+            let own = column.column_path().parts()[0] == "list";
+            let zstd = matches!(column.compression(), parquet::basic::Compression::ZSTD(_));
+            assert_eq!(zstd, own, "{codec} {}: {:?}", column.column_path(), column.compression());
+        }
+    }
+}
+
+/// An index over numbers answers whatever encoding their chunk has.
+#[tokio::test]
+async fn numbers_have_the_filter_that_was_asked_for() {
+    let names = [("few", ColumnType::Int64), ("rising", ColumnType::Int64), ("small", ColumnType::UInt8), ("x", ColumnType::Float64)];
+    let columns = names.iter().zip(1..).map(|((name, ty), id)| column(id, name, ty.clone(), false)).collect();
+    let mut def = def(columns, &[]);
+    for (name, _) in &names {
+        let kind = IndexKind::BloomFilter(1000);
+        def.indexes.push(IndexDef { name: (*name).to_owned(), expr: (*name).to_owned(), kind, granularity: 1 });
+    }
+    let scattered = |i: i64| i.wrapping_mul(2_654_435_761) % 50_000 * 1_000_003;
+    let rows = batch(
+        &def,
+        vec![
+            Arc::new(Int64Array::from_iter_values((0..200_000).map(scattered))),
+            Arc::new(Int64Array::from_iter_values(0..200_000)),
+            Arc::new(UInt8Array::from_iter_values((0..200_000).map(|i| (i % 100) as u8))),
+            Arc::new(Float64Array::from_iter_values((0..200_000).map(|i| f64::from(i % 50)))),
+        ],
+    );
+    let (store, key, _) = write(&def, Codec::Lz4, vec![rows], 200_000).await;
+    let reader = PartReader::open(&store, &key).await.unwrap();
+    let filter = |leaf: usize| reader.bloom_filter(0, leaf).unwrap().unwrap_or_else(|| panic!("no filter of {}", names[leaf].0));
+    assert!((0..1000).all(|i| filter(0).check(&scattered(i))));
+    let wrong = (0..10_000_i64).filter(|i| filter(0).check(&(i * 1_000_003 + 1))).count();
+    assert!(wrong < 200, "{wrong}");
+    assert!((0..1000_i64).all(|i| filter(1).check(&(i * 7))));
+    // Parquet knows no number smaller than four bytes.
+    assert!(filter(2).check(&42_i32) && !filter(2).check(&142_i32));
+    assert!(filter(3).check(&7.0_f64) && !filter(3).check(&7.5_f64));
 }

@@ -2,7 +2,12 @@
 //!
 //! Judged by the same code that opening uses, over a log folder that ignores changes.
 
-use crate::{Engine, live::Live, open, sets};
+use crate::{
+    Engine,
+    live::Live,
+    open::{self, whole},
+    sets,
+};
 use arrow::{array::AsArray, datatypes::Int64Type};
 use ebb_storage::{
     Error, ErrorKind, Result,
@@ -17,7 +22,7 @@ use ebb_storage::{
     part::{PartMeta, PartReader, key, reader::ReadOptions},
     vacuum::sweep,
 };
-use object_store::ObjectStore;
+use object_store::{ObjectStore, memory::InMemory};
 use std::{io, path::Path, sync::Arc};
 
 /// What was found. Damage is what Ebb cannot mend by itself; garbage is what the next start sweeps.
@@ -65,10 +70,16 @@ pub async fn check(dir: &Path) -> Result<Report> {
         Err(e) if e.kind() == ErrorKind::Corrupt => return Ok(Report { damage: vec![e.to_string()], ..report }),
         Err(e) => return Err(e),
     };
-    let meta: Arc<dyn ObjectStore> = Arc::new(DurableFs::open(&dir.join("meta"))?);
+    let log: Arc<dyn LogDir> = Arc::new(LookOnly(RealLogDir::existing(&dir.join("log"))));
+    // Before the manifest, which must not be older.
+    let newest = whole::newest_epoch(log.as_ref())?;
+    let meta: Arc<dyn ObjectStore> = match DurableFs::open(&dir.join("meta")) {
+        Ok(meta) => Arc::new(meta),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Arc::new(InMemory::new()),
+        Err(e) => return Err(e.into()),
+    };
     let inspected = inspect(meta).await?;
     report.damage.extend(inspected.damage);
-    let log: Arc<dyn LogDir> = Arc::new(LookOnly(RealLogDir::existing(&dir.join("log"))));
     // Without a manifest nobody can tell what the log must hold: it is judged by itself.
     let applied = inspected.manifest.as_ref().map_or(first_of(log.as_ref())?, |m| m.applied_lsn);
     look_at_log(&mut report, log.as_ref(), &database, applied)?;
@@ -77,7 +88,11 @@ pub async fn check(dir: &Path) -> Result<Report> {
     if let Err(e) = AnyDisk::open(default_disk(dir), &database).await {
         report.damage.push(e.to_string());
     }
-    let replayed = open::replay(&manifest, log, &database).await;
+    let disk: Arc<dyn ObjectStore> = Arc::new(DurableFs::open(dir)?);
+    let replayed = match whole::check(&manifest, newest, disk.as_ref(), &database).await {
+        Ok(()) => open::replay(&manifest, log, &database).await,
+        Err(e) => Err(e),
+    };
     let refused = replayed.is_err();
     let live = match replayed {
         Ok((live, _, _)) => live,
@@ -86,7 +101,6 @@ pub async fn check(dir: &Path) -> Result<Report> {
             Live::new(manifest.clone())
         }
     };
-    let disk: Arc<dyn ObjectStore> = Arc::new(DurableFs::open(dir)?);
     look_at_disk(&mut report, &live, (DiskId::DEFAULT, &disk), &database).await?;
     for (_, _, path) in sets::named(&database, &live) {
         if let Err(e) = sets::read(&disk, &path).await {

@@ -2,7 +2,7 @@
 
 /// An insert of this many rows writes parts first instead of going through the log.
 pub const STAGE_ROWS: usize = 65_536;
-/// The same for bytes in memory.
+/// The same for the bytes that the log would write, before it packs them.
 pub const STAGE_BYTES: usize = 8 << 20;
 /// A staged insert cuts a part off a partition at this many rows.
 pub const STAGED_PART_ROWS: usize = 1 << 20;

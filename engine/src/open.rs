@@ -42,6 +42,8 @@ use std::{
     sync::{Arc, atomic::AtomicU32},
 };
 
+pub(crate) mod whole;
+
 /// How to open.
 #[derive(Clone)]
 pub struct OpenOptions {
@@ -106,7 +108,12 @@ impl Engine {
         let dir = dir.map(Arc::new);
         let reserve = dir.clone();
         let on_full: OnFull = Arc::new(move || reserve.as_ref().is_some_and(|d| d.release_reserve().unwrap_or(false)));
-        let opened = Committer::open(meta, options.clock.clone(), on_full.clone()).await?;
+        let left = Committer::read(meta).await?;
+        let names = log.clone();
+        let newest = crate::core::busy(move || whole::newest_epoch(names.as_ref())).await?;
+        let data = disks.iter().find(|d| d.id == DiskId::DEFAULT).ok_or_else(|| Error::internal("a database without a data directory"))?;
+        whole::check(&left.manifest, newest, data.store.as_ref(), &database).await?;
+        let opened = left.begin(options.clock.clone(), on_full.clone()).await?;
         let (mut live, replayed, last_time) = replay(&opened.manifest, log.clone(), &database).await?;
         ebb_storage::manifest::committer::not_before(&options.clock, last_time, "record")?;
         let keys = keys_of(&mut live);

@@ -100,6 +100,23 @@ async fn a_full_disk_is_opened_with_the_reserve() {
     e.drop_stream(s).await.unwrap();
 }
 
+/// What goes through the log is what the log would write, not what rows hold in memory: texts may be shared, and pack to nothing.
+#[tokio::test]
+async fn rows_that_unpack_to_much_are_staged_however_little_they_are() {
+    let machine = CrashDisk::default();
+    let e = open_over(machine.store("data"), machine.log(), &machine).await;
+    let s = e.create_stream(def("s", vec![]), false).await.unwrap();
+    e.insert(s, vec![rows(&[(&"x".repeat(9 << 20), START.0, 1)])], v1()).await.unwrap();
+    assert_eq!(e.read().stream(s).unwrap().parts.len(), 1, "one large row");
+    let text = "y".repeat(20 << 10);
+    let shared = arrow::compute::take_record_batch(&rows(&[(&text, START.0, 2)]), &Int64Array::from(vec![0; 1000])).unwrap();
+    assert!(shared.get_array_memory_size() < 1 << 20);
+    e.insert(s, vec![shared], v1()).await.unwrap();
+    assert_eq!(e.read().stream(s).unwrap().parts.len(), 2, "many that share a text");
+    e.insert(s, vec![rows(&[("a", START.0, 3)])], v1()).await.unwrap();
+    assert_eq!(e.read().stream(s).unwrap().parts.len(), 2, "a small one");
+}
+
 /// A merge that fails is told: by OPTIMIZE, by part_log, by the parts' state, whether rules exist or not.
 #[tokio::test]
 async fn a_failed_merge_is_told_everywhere() {

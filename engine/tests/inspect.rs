@@ -225,3 +225,52 @@ async fn a_log_file_that_is_needed_and_missing_is_named() {
     assert!(said.contains("the log has no files"), "{said}");
     assert!(!check(dir).await.unwrap().is_clean());
 }
+
+fn copy_folder(from: &Path, to: &Path) {
+    for file in find(from, &|_| true) {
+        let copy = to.join(file.strip_prefix(from).unwrap());
+        fs::create_dir_all(copy.parent().unwrap()).unwrap();
+        fs::copy(&file, &copy).unwrap();
+    }
+}
+
+/// A manifest that is gone, or of an earlier time than what lies beside it, names nothing of that: nothing may be swept by it, however
+/// often the database is opened.
+#[tokio::test]
+async fn a_directory_with_no_manifest_or_an_old_one_is_refused_and_loses_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let (meta, old, whole) = (dir.join("meta"), dir.join("old"), dir.join("whole"));
+    drop(open(dir).await);
+    copy_folder(&meta, &old);
+    filled(dir).await;
+    let s = open(dir).await.read().streams().next().unwrap().def.id;
+    let parts = || find(dir, &|p| p.extension().is_some_and(|x| x == "parquet"));
+    let all = parts();
+    assert_eq!(all.len(), 2);
+    fs::rename(&meta, &whole).unwrap();
+    let logs = dir.join("log");
+    for (state, says) in [("none", "the log has files"), ("none, and no log", "there are parts"), ("old", "of one time")] {
+        if state == "old" {
+            copy_folder(&old, &meta);
+        }
+        if state.ends_with("log") {
+            fs::rename(&logs, dir.join("log aside")).unwrap();
+        }
+        for _ in 0..3 {
+            let said = refused(dir).await;
+            assert!(said.contains(says) && said.contains("restore meta/"), "{state}: {said}");
+            let report = check(dir).await.unwrap();
+            assert!(report.damage.iter().any(|d| d.contains(says)) && report.garbage.is_empty(), "{state}: {report:?}");
+        }
+        assert_eq!(parts(), all, "{state}");
+        fs::remove_dir_all(&meta).unwrap();
+        if state.ends_with("log") {
+            let _ = fs::remove_dir_all(&logs);
+            fs::rename(dir.join("log aside"), &logs).unwrap();
+        }
+    }
+    assert!(!check(dir).await.unwrap().is_clean(), "without the folder");
+    fs::rename(&whole, &meta).unwrap();
+    assert_eq!(values(&*open(dir).await, s).await, [1, 2, 3]);
+}

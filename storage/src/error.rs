@@ -2,6 +2,7 @@
 //!
 //! Kinds stay few on purpose. A message names the stream, part, column or value it is about and the way out.
 
+use crate::disk::durable_fs::NotSynced;
 use std::{error::Error as StdError, fmt, sync::Arc};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -97,6 +98,10 @@ impl Error {
     pub fn message(&self) -> &str {
         &self.message
     }
+    /// Whether something was written that may not survive a loss of power. Reading it back tells nothing.
+    pub fn is_unsynced(&self) -> bool {
+        self.source.as_ref().is_some_and(|s| s.is::<NotSynced>())
+    }
 }
 
 impl fmt::Display for Error {
@@ -145,25 +150,36 @@ impl From<object_store::Error> for Error {
         let kind = match &e {
             object_store::Error::NotFound { .. } => ErrorKind::NotFound,
             object_store::Error::AlreadyExists { .. } => ErrorKind::Conflict,
-            _ if is_full(&e) => ErrorKind::Full,
+            _ if cause_of(&e, is_full).is_some() => ErrorKind::Full,
             _ => ErrorKind::Unavailable,
         };
-        Self::new(kind, e.to_string())
+        match cause_of(&e, |cause| cause.downcast_ref::<NotSynced>().cloned()) {
+            Some(unsynced) => Self::new(kind, "a write was not made durable").with_source(unsynced),
+            None => Self::new(kind, e.to_string()),
+        }
     }
 }
 
-/// Whether any cause of `e` is the operating system saying that the disk is full.
-fn is_full(e: &(dyn StdError + 'static)) -> bool {
+/// The first cause of `e` that `find` knows, itself among them; what an I/O error was made of is a cause too.
+fn cause_of<T>(e: &(dyn StdError + 'static), find: impl Fn(&(dyn StdError + 'static)) -> Option<T>) -> Option<T> {
     let mut cause = Some(e);
     while let Some(e) = cause {
-        if let Some(io) = e.downcast_ref::<std::io::Error>()
-            && matches!(io.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
-        {
-            return true;
+        if let Some(found) = find(e) {
+            return Some(found);
         }
-        cause = e.source();
+        let inner = e.downcast_ref::<std::io::Error>().and_then(|io| io.get_ref());
+        cause = match inner {
+            Some(inner) => Some(inner),
+            None => e.source(),
+        };
     }
-    false
+    None
+}
+
+/// The operating system saying that the disk is full.
+fn is_full(e: &(dyn StdError + 'static)) -> Option<()> {
+    let io = e.downcast_ref::<std::io::Error>()?;
+    matches!(io.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded).then_some(())
 }
 
 impl From<parquet::errors::ParquetError> for Error {

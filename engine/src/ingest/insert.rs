@@ -46,8 +46,9 @@ impl Engine {
     /// fit, `Full` where the disk or the partition takes no more. Nothing of it is visible then.
     pub async fn insert(&self, stream: StreamId, batches: Vec<RecordBatch>, options: InsertOptions) -> Result<Inserted> {
         let n: usize = batches.iter().map(RecordBatch::num_rows).sum();
-        let bytes: usize = batches.iter().map(RecordBatch::get_array_memory_size).sum();
-        if n >= limits::STAGE_ROWS || n > 1 && bytes >= limits::STAGE_BYTES {
+        // Few rows may stand for much more than they hold in memory, and for much less.
+        let bytes = batches.iter().map(ebb_storage::log::rows::size).sum::<Result<usize>>()?;
+        if n >= limits::STAGE_ROWS || bytes >= limits::STAGE_BYTES {
             let mut staged = self.stage(stream, options).await?;
             for batch in batches {
                 staged.push(batch).await?;

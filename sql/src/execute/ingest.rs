@@ -254,7 +254,8 @@ impl Ingest {
             return Ok(());
         }
         self.held_rows += rows;
-        self.held_bytes += batch.get_array_memory_size();
+        // Rows that share their texts are written as if they did not.
+        self.held_bytes += batch.get_array_memory_size().max(ebb_storage::log::rows::size(&batch)?);
         self.held.push(batch);
         if self.held_rows > STAGE_ROWS || self.held_bytes > STAGE_BYTES {
             let mut staged = self.shared.engine.stage(self.target.def.id, self.options()).await?;

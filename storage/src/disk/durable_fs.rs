@@ -6,7 +6,8 @@
 //! [`DurableFs::sweep_staged`] removes.
 //!
 //! Multipart uploads never overwrite (I2): completing one whose object exists is `AlreadyExists`.
-//! This file must never answer Ok before the bytes and their name are durable.
+//! This file must never answer Ok before the bytes and their name are durable. A name that was given and could not be synced is told
+//! apart ([`NotSynced`]): it can be read back, and a later sync that succeeds does not tell that it is durable.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -55,7 +56,8 @@ impl DurableFs {
     pub fn open(root: &FsPath) -> io::Result<Self> {
         let root = fs::canonicalize(root)?;
         let local = LocalFileSystem::new_with_prefix(&root).map_err(io::Error::from)?;
-        Ok(Self { local, dirs: Arc::new(Dirs { known: Mutex::new(HashSet::from([root.clone()])), root }) })
+        let known = Mutex::new(HashSet::from([root.clone()]));
+        Ok(Self { local, dirs: Arc::new(Dirs { root, known, doubtful: Mutex::default(), sync: sync_dir }) })
     }
 
     pub fn root(&self) -> &FsPath {
@@ -99,9 +101,25 @@ fn is_staged(name: &str) -> bool {
 struct Dirs {
     root: PathBuf,
     known: Mutex<HashSet<PathBuf>>,
+    /// Objects whose names were given and could not be synced.
+    doubtful: Mutex<HashSet<PathBuf>>,
+    /// [`sync_dir`], but for tests.
+    sync: fn(&FsPath) -> io::Result<()>,
 }
 
 impl Dirs {
+    /// Makes the name of `dest` durable, whoever gave it.
+    fn sync_name(&self, dir: &FsPath, dest: &FsPath) -> io::Result<()> {
+        let not_synced = |kind, why: String| Err(io::Error::new(kind, NotSynced(why)));
+        if self.doubtful.lock().contains(dest) {
+            return not_synced(io::ErrorKind::Other, "it could not be made durable before".to_owned());
+        }
+        let Err(e) = (self.sync)(dir) else { return Ok(()) };
+        self.doubtful.lock().insert(dest.to_path_buf());
+        let full = matches!(e.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        not_synced(if full { e.kind() } else { io::ErrorKind::Other }, e.to_string())
+    }
+
     /// Makes `dir` and its missing parents below the root. Also syncs the parents of directories that exist but were not made by
     /// this process: another one may have died between making and syncing.
     fn ensure(&self, dir: &FsPath) -> io::Result<()> {
@@ -178,7 +196,7 @@ struct Staged {
 
 impl Staged {
     /// Syncs the bytes and gives them their name.
-    fn publish(mut self, create: bool) -> io::Result<PutResult> {
+    fn publish(mut self, create: bool, dirs: &Dirs) -> io::Result<PutResult> {
         self.file.sync_data()?;
         let dir = self.dest.parent().ok_or_else(|| io::Error::other("no directory above"))?;
         let temporary = self.temporary.as_deref().ok_or_else(|| io::Error::other("published already"))?;
@@ -186,7 +204,7 @@ impl Staged {
             match fs::hard_link(temporary, &self.dest) {
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
                     // The caller will rely on what is there: make its name durable, whoever wrote it.
-                    sync_dir(dir)?;
+                    dirs.sync_name(dir, &self.dest)?;
                     return Err(e);
                 }
                 linked => linked?,
@@ -198,7 +216,7 @@ impl Staged {
         }
         // From here another writer may use the temporary name.
         self.temporary = None;
-        sync_dir(dir)?;
+        dirs.sync_name(dir, &self.dest)?;
         Ok(PutResult { e_tag: None, version: None })
     }
 }
@@ -210,6 +228,18 @@ impl Drop for Staged {
         }
     }
 }
+
+/// The object is there, but its name may not survive a loss of power: neither created nor not created.
+#[derive(Debug, Clone)]
+pub struct NotSynced(pub String);
+
+impl fmt::Display for NotSynced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "its name may not survive a loss of power: {}", self.0)
+    }
+}
+
+impl std::error::Error for NotSynced {}
 
 /// What failed on which path. The cause stays reachable, so that a full disk is recognised.
 #[derive(Debug)]
@@ -276,7 +306,7 @@ impl ObjectStore for DurableFs {
                     staged.file.write_all_at(chunk, offset)?;
                     offset += chunk.len() as u64;
                 }
-                staged.publish(create)
+                staged.publish(create, &dirs)
             };
             write().map_err(|e| failed(&location, &path, e))
         })
@@ -287,7 +317,8 @@ impl ObjectStore for DurableFs {
         let (path, location, dirs) = (self.file_of(location)?, location.clone(), self.dirs.clone());
         blocking(move || {
             let staged = dirs.stage(&path).map_err(|e| failed(&location, &path, e))?;
-            Ok(Box::new(Upload { location, staged: Some(Arc::new(staged)), end: 0, progress: Arc::default() }) as Box<dyn MultipartUpload>)
+            let upload = Upload { location, dirs, staged: Some(Arc::new(staged)), end: 0, progress: Arc::default() };
+            Ok(Box::new(upload) as Box<dyn MultipartUpload>)
         })
         .await
     }
@@ -344,7 +375,7 @@ impl ObjectStore for DurableFs {
                 let dir = dest.parent().ok_or_else(|| io::Error::other("no directory above"))?;
                 dirs.ensure(dir)?;
                 fs::hard_link(&source, &dest)?;
-                sync_dir(dir)
+                dirs.sync_name(dir, &dest)
             };
             link().map_err(|e| failed(&location, &dest, e))
         })
@@ -356,6 +387,7 @@ impl ObjectStore for DurableFs {
 #[derive(Debug)]
 struct Upload {
     location: Path,
+    dirs: Arc<Dirs>,
     staged: Option<Arc<Staged>>,
     end: u64,
     progress: Arc<Progress>,
@@ -435,9 +467,10 @@ impl MultipartUpload for Upload {
                 source: format!("a part of the upload of {location} was not written").into(),
             });
         }
+        let dirs = self.dirs.clone();
         blocking(move || {
             let path = staged.dest.clone();
-            staged.publish(true).map_err(|e| failed(&location, &path, e))
+            staged.publish(true, &dirs).map_err(|e| failed(&location, &path, e))
         })
         .await
     }

@@ -2,7 +2,8 @@
 //!
 //! Small inserts must cost few bytes: values lie column by column as Arrow buffers cut to length, with no alignment and no message
 //! around them; above [`COMPRESS_FROM`] LZ4 goes over all, if it helps. Text is a run of varint lengths, then the bytes.
-//! Decoding is checked: any bytes give rows or an error, never a panic, never more memory than the limit.
+//! Decoding is checked: any bytes give rows or an error, never a panic, never more memory than the limit. What replay would refuse is not
+//! encoded: rows are measured by the code that writes them, before anything is written.
 //!
 //! Layout: form u8 (0 plain, 1 LZ4), [size varint], rows varint, then per column: nulls u8 (0 none, 1 bitmap follows), values.
 
@@ -11,6 +12,7 @@ use crate::{Error, Result};
 use arrow::{
     array::{Array, ArrayData, ArrayRef, AsArray, BinaryViewBuilder, RecordBatch, RecordBatchOptions, StringViewBuilder, make_array},
     buffer::{BooleanBuffer, Buffer, NullBuffer},
+    compute::{cast, take},
     datatypes::{DataType, Field, SchemaRef},
 };
 use bytes::Bytes;
@@ -20,12 +22,23 @@ pub const COMPRESS_FROM: usize = 512;
 /// A body may unpack to this much.
 pub const MAX_UNPACKED: usize = 1 << 30;
 
+/// # Errors
+/// `Invalid` for rows that [`decode`] would refuse: more than [`MAX_UNPACKED`].
 pub fn encode(rows: &RecordBatch) -> Result<Bytes> {
-    let mut plain = vec![0];
-    put_varint(&mut plain, rows.num_rows() as u64);
-    for (column, field) in rows.columns().iter().zip(rows.schema_ref().fields()) {
-        put_array(&mut plain, column).map_err(|e| e.context(format!("column {}", field.name())))?;
+    encode_within(rows, MAX_UNPACKED)
+}
+
+fn encode_within(rows: &RecordBatch, max: usize) -> Result<Bytes> {
+    let size = size(rows)?;
+    if size > max || u32::try_from(rows.num_rows()).is_err() {
+        return Err(Error::invalid(format!(
+            "{} rows of {size} bytes are above the limit of {max} for one change of the log: write them staged (COPY or a larger append)",
+            rows.num_rows()
+        )));
     }
+    let mut plain = Vec::with_capacity(1 + size);
+    plain.push(0);
+    put_rows(&mut plain, rows)?;
     if plain.len() < COMPRESS_FROM {
         return Ok(plain.into());
     }
@@ -35,12 +48,26 @@ pub fn encode(rows: &RecordBatch) -> Result<Bytes> {
     Ok(if packed.len() < plain.len() { packed.into() } else { plain.into() })
 }
 
+/// Bytes of the rows before compression, whatever they share or repeat in memory.
+///
+/// # Errors
+/// `Internal` for a type that has no form in the log.
+pub fn size(rows: &RecordBatch) -> Result<usize> {
+    let mut counted = Counted(0);
+    put_rows(&mut counted, rows)?;
+    Ok(counted.0)
+}
+
 pub fn decode(body: &Bytes, schema: SchemaRef) -> Result<RecordBatch> {
+    decode_within(body, schema, MAX_UNPACKED)
+}
+
+fn decode_within(body: &Bytes, schema: SchemaRef, max: usize) -> Result<RecordBatch> {
     let mut head = Input { bytes: body, at: 0 };
     let plain = match head.byte()? {
         0 => body.slice(1..),
         1 => {
-            let size = usize::try_from(head.varint()?).ok().filter(|n| *n <= MAX_UNPACKED);
+            let size = usize::try_from(head.varint()?).ok().filter(|n| *n <= max);
             let size = size.ok_or_else(|| Error::corrupt("rows of a record unpack to too much"))?;
             let packed = &body[head.at..];
             // LZ4 cannot expand further than this: what claims more is damaged.
@@ -72,15 +99,58 @@ fn count(input: &mut Input<'_>) -> Result<usize> {
     u32::try_from(input.varint()?).map(|n| n as usize).map_err(|_| Error::corrupt("a record claims too many rows"))
 }
 
-fn put_bits(out: &mut Vec<u8>, bits: &BooleanBuffer) {
-    out.extend(bits.sliced().as_slice().iter().take(bits.len().div_ceil(8)));
+/// Where the form of rows goes.
+trait Sink {
+    fn varint(&mut self, n: u64);
+    fn bytes(&mut self, bytes: &[u8]);
 }
 
-fn put_array(out: &mut Vec<u8>, array: &ArrayRef) -> Result<()> {
+impl Sink for Vec<u8> {
+    fn varint(&mut self, n: u64) {
+        put_varint(self, n);
+    }
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+/// How many bytes went there.
+struct Counted(usize);
+
+impl Sink for Counted {
+    fn varint(&mut self, n: u64) {
+        self.0 = self.0.saturating_add((u64::BITS - (n | 1).leading_zeros()).div_ceil(7) as usize);
+    }
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.0 = self.0.saturating_add(bytes.len());
+    }
+}
+
+fn put_rows(out: &mut impl Sink, rows: &RecordBatch) -> Result<()> {
+    out.varint(rows.num_rows() as u64);
+    for (column, field) in rows.columns().iter().zip(rows.schema_ref().fields()) {
+        put_array(out, column).map_err(|e| e.context(format!("column {}", field.name())))?;
+    }
+    Ok(())
+}
+
+fn put_bits(out: &mut impl Sink, bits: &BooleanBuffer) {
+    out.bytes(&bits.sliced().as_slice()[..bits.len().div_ceil(8)]);
+}
+
+fn put_array(out: &mut impl Sink, array: &ArrayRef) -> Result<()> {
+    if let Some(dictionary) = array.as_any_dictionary_opt() {
+        // Written as what it stands for, which is how it is read.
+        let values = match dictionary.values().data_type() {
+            DataType::Utf8 => cast(dictionary.values(), &DataType::Utf8View)?,
+            _ => dictionary.values().clone(),
+        };
+        return put_array(out, &take(&values, dictionary.keys(), None)?);
+    }
     match array.nulls().filter(|n| n.null_count() > 0) {
-        None => out.push(0),
+        None => out.bytes(&[0]),
         Some(nulls) => {
-            out.push(1);
+            out.bytes(&[1]);
             put_bits(out, nulls.inner());
         }
     }
@@ -113,24 +183,24 @@ fn put_array(out: &mut Vec<u8>, array: &ArrayRef) -> Result<()> {
             let width = other.primitive_width().ok_or_else(|| Error::internal(format!("type {other} has no form in the log")))?;
             let data = array.to_data();
             let bytes = data.buffers()[0].as_slice();
-            out.extend(&bytes[data.offset() * width..(data.offset() + data.len()) * width]);
+            out.bytes(&bytes[data.offset() * width..(data.offset() + data.len()) * width]);
         }
     }
     Ok(())
 }
 
-fn put_texts<'a>(out: &mut Vec<u8>, values: impl Iterator<Item = &'a [u8]> + Clone) {
+fn put_texts<'a>(out: &mut impl Sink, values: impl Iterator<Item = &'a [u8]> + Clone) {
     for value in values.clone() {
-        put_varint(out, value.len() as u64);
+        out.varint(value.len() as u64);
     }
     for value in values {
-        out.extend(value);
+        out.bytes(value);
     }
 }
 
-fn put_lists(out: &mut Vec<u8>, offsets: &[i32], values: &ArrayRef) -> Result<()> {
+fn put_lists(out: &mut impl Sink, offsets: &[i32], values: &ArrayRef) -> Result<()> {
     for w in offsets.windows(2) {
-        put_varint(out, (w[1] - w[0]) as u64);
+        out.varint((w[1] - w[0]) as u64);
     }
     let (first, last) = (offsets[0] as usize, offsets[offsets.len() - 1] as usize);
     put_array(out, &values.slice(first, last - first))

@@ -30,6 +30,9 @@ pub enum Kind {
 pub fn encode<T: Serialize>(kind: Kind, value: &T) -> Result<Vec<u8>> {
     let fail = |e: &dyn std::fmt::Display| Error::internal(format!("encoding {kind:?}: {e}"));
     let json = serde_json::to_vec(value).map_err(|e| fail(&e))?;
+    if json.len() as u64 > UNPACKED_MAX {
+        return Err(fail(&format_args!("{} bytes are more than could be read again", json.len())));
+    }
     let (body, compressed) = match json.len() > COMPRESS_ABOVE {
         true => (zstd::bulk::compress(&json, 1).map_err(|e| fail(&e))?, true),
         false => (json, false),

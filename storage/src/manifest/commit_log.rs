@@ -108,6 +108,8 @@ impl CommitLog {
     /// # Errors
     /// `Corrupt` for a damaged or missing commit, naming it.
     pub async fn load(&self) -> Result<Loaded> {
+        // First, so that it is not above what is read while another writes.
+        let boundary = self.boundary().await?;
         let commits = self.numbers("commits").await?;
         let mut passed_over = Vec::new();
         let mut start = None;
@@ -136,6 +138,13 @@ impl CommitLog {
         while let Some((no, commit)) = commits.next().await {
             let commit = commit?.ok_or_else(|| Error::corrupt(format!("commit {no} vanished while it was read")))?;
             manifest = manifest.apply(&commit).map_err(|e| Error::corrupt(format!("commit {no} does not apply: {e}")))?;
+        }
+        if manifest.no < boundary {
+            let why = passed_over.first().map(|w| format!(" ({w})")).unwrap_or_default();
+            return Err(Error::corrupt(format!(
+                "the manifest ends at commit {}, but there were {boundary} and more{why}: restore meta/",
+                manifest.no
+            )));
         }
         Ok(Loaded { manifest, replayed, passed_over })
     }

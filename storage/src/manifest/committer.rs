@@ -5,24 +5,33 @@
 //! nonce; a create below the boundary was no commit.
 
 use crate::{
-    Clock, Error, ErrorKind, Result, Timestamp, decision,
+    Clock, Error, ErrorKind, Result, Timestamp,
+    clock::pause,
+    decision,
     ids::{CommitNo, Epoch, unique},
     manifest::{
-        commit_log::CommitLog,
+        commit_log::{CommitLog, Loaded},
         edit::{Commit, Edit, Expect},
         state::Manifest,
     },
 };
 use object_store::ObjectStore;
 use parking_lot::RwLock;
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 use tokio::sync::Mutex;
 
 /// Commits between two checkpoints.
 pub const CHECKPOINT_EVERY: u64 = 256;
+
+/// How often it is asked what became of a commit, and the time between.
+const LOOKS: usize = 4;
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
 /// Gives up the reserved space of a full disk; false where nothing was left to give.
 pub type OnFull = Arc<dyn Fn() -> bool + Send + Sync>;
@@ -39,6 +48,14 @@ pub struct Committer {
     checkpointing: Mutex<()>,
 }
 
+/// A manifest as it was left. Nothing is written before [`Left::begin`].
+pub struct Left {
+    log: Arc<CommitLog>,
+    pub manifest: Manifest,
+    checkpointed: CommitNo,
+    passed_over: Vec<String>,
+}
+
 /// What opening has to tell.
 pub struct Opened {
     pub committer: Committer,
@@ -47,29 +64,46 @@ pub struct Opened {
     pub passed_over: Vec<String>,
 }
 
-impl Committer {
-    /// Loads the manifest from the meta folder and takes a new epoch.
+impl Left {
+    /// Takes a new epoch: from here on this opening is the one that writes.
     ///
     /// # Errors
-    /// `Corrupt` where objects are damaged or missing, `Invalid` where a simulated clock is behind the newest commit.
-    pub async fn open(meta: Arc<dyn ObjectStore>, clock: Clock, on_full: OnFull) -> Result<Opened> {
-        let log = Arc::new(CommitLog::new(meta));
-        let loaded = log.load().await?;
-        not_before(&clock, loaded.manifest.time, "commit")?;
-        let epoch = loaded.manifest.epoch.next();
-        let checkpointed = loaded.manifest.no.0 - loaded.replayed;
-        let committer = Self {
-            log,
+    /// `Invalid` where a simulated clock is behind the newest commit; as [`Committer::commit`].
+    pub async fn begin(self, clock: Clock, on_full: OnFull) -> Result<Opened> {
+        not_before(&clock, self.manifest.time, "commit")?;
+        let epoch = self.manifest.epoch.next();
+        let committer = Committer {
+            log: self.log,
             clock,
             epoch,
             on_full,
             writing: Arc::default(),
-            current: Arc::new(RwLock::new(Arc::new(loaded.manifest))),
-            checkpointed: AtomicU64::new(checkpointed),
+            current: Arc::new(RwLock::new(Arc::new(self.manifest))),
+            checkpointed: AtomicU64::new(self.checkpointed.0),
             checkpointing: Mutex::new(()),
         };
         let manifest = committer.commit(vec![Edit::TakeEpoch(epoch)], Vec::new(), |_| {}).await?;
-        Ok(Opened { committer, manifest, passed_over: loaded.passed_over })
+        Ok(Opened { committer, manifest, passed_over: self.passed_over })
+    }
+}
+
+impl Committer {
+    /// Loads the manifest from the meta folder.
+    ///
+    /// # Errors
+    /// `Corrupt` where objects are damaged or missing.
+    pub async fn read(meta: Arc<dyn ObjectStore>) -> Result<Left> {
+        let log = Arc::new(CommitLog::new(meta));
+        let Loaded { manifest, replayed, passed_over } = log.load().await?;
+        Ok(Left { log, checkpointed: CommitNo(manifest.no.0 - replayed), manifest, passed_over })
+    }
+
+    /// Loads the manifest from the meta folder and takes a new epoch.
+    ///
+    /// # Errors
+    /// As [`Self::read`] and [`Left::begin`].
+    pub async fn open(meta: Arc<dyn ObjectStore>, clock: Clock, on_full: OnFull) -> Result<Opened> {
+        Self::read(meta).await?.begin(clock, on_full).await
     }
 
     /// A writer of commits that are kept in memory: for work that is tried and not done.
@@ -99,7 +133,8 @@ impl Committer {
     ///
     /// # Errors
     /// `Conflict` where an expectation failed, `Full`, `Unavailable` where it could not be written, `Fenced` once another opening has
-    /// taken over. In every case nothing happened.
+    /// taken over: nothing happened. `Internal` where it is not known whether the commit will be there: the next opening tells, and until
+    /// then nothing more is written.
     pub async fn commit(
         &self,
         edits: Vec<Edit>,
@@ -180,8 +215,15 @@ impl Landing {
             outcome = self.log.create(commit).await;
         }
         let Err(error) = outcome else { return self.above_boundary(commit.no).await };
+        let unknown = |why: &dyn std::fmt::Display| {
+            Err(Error::internal(format!("commit {} may or may not have been written ({why}): open the database again", commit.no)))
+        };
+        // What can be read back then need not be durable.
+        if error.is_unsynced() {
+            return unknown(&error);
+        }
         // The create may have landed although its answer did not arrive.
-        match self.log.read(commit.no).await {
+        match look(|| self.log.read(commit.no)).await {
             Ok(Some(found)) if found.nonce == commit.nonce => self.above_boundary(commit.no).await,
             Ok(Some(found)) if found.epoch > self.epoch => Err(Error::fenced(format!(
                 "another process has opened this database (epoch {} after {}): this one stops writing",
@@ -192,22 +234,37 @@ impl Landing {
                 commit.no, found.epoch
             ))),
             Ok(None) => Err(error),
-            // Not known whether it landed: going on could fork the history.
-            Err(e) if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Conflict) => Err(Error::internal(format!(
-                "commit {} may or may not have been written ({error}; reading it back: {e}): open the database again",
-                commit.no
-            ))),
+            // Going on could fork the history.
+            Err(e) if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Conflict) => {
+                unknown(&format_args!("{error}; reading it back: {e}"))
+            }
             Err(_) => Err(error),
         }
     }
 
+    /// The commit has landed; whether it counts.
     async fn above_boundary(&self, no: CommitNo) -> Result<()> {
-        let boundary = self.log.boundary().await?;
+        let boundary = look(|| self.log.boundary()).await.map_err(|e| {
+            Error::internal(format!(
+                "commit {no} was written, and may or may not count (looking for a boundary: {e}): open the database again"
+            ))
+        })?;
         match no > boundary {
             true => Ok(()),
             false => Err(Error::fenced(format!("commit {no} lies below the boundary {boundary}: another process has taken over"))),
         }
     }
+}
+
+/// What a commit became is worth asking for more than once: until it is known nothing goes on.
+async fn look<T, F: Future<Output = Result<T>>>(ask: impl Fn() -> F) -> Result<T> {
+    for _ in 1..LOOKS {
+        match ask().await {
+            Err(e) if e.kind() == ErrorKind::Unavailable => pause(LOOK_AGAIN_AFTER).await,
+            known => return known,
+        }
+    }
+    ask().await
 }
 
 /// A simulated clock cannot start before what it has seen: `newest` is the time of the newest `what`. The system's clock may be set back;

@@ -3,6 +3,7 @@ mod refs;
 
 use super::{
     codec::{self, Kind},
+    commit_log::CommitLog,
     committer::{CHECKPOINT_EVERY, Opened},
     invariants::violations,
     *,
@@ -116,6 +117,33 @@ async fn commits_are_found_again_with_and_without_a_checkpoint() {
     }
 }
 
+/// The boundary says that there was more than what is left.
+#[tokio::test]
+async fn a_manifest_whose_end_is_gone_is_refused() {
+    let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    let c = open(&store).await.unwrap().committer;
+    for sn in 1..=3 {
+        c.commit(
+            if sn == 1 { vec![Edit::CreateStream(Box::new(def(1, "a"))), applied(1, 1)] } else { vec![applied(1, sn)] },
+            vec![],
+            |_| {},
+        )
+        .await
+        .unwrap();
+        c.checkpoint().await.unwrap();
+    }
+    assert!(open(&store).await.is_ok());
+    let all: Vec<_> = futures::TryStreamExt::try_collect(store.list(None)).await.unwrap();
+    for gone in ["commits", "checkpoints"] {
+        for object in all.iter().filter(|o: &&object_store::ObjectMeta| o.location.as_ref().starts_with(gone)) {
+            let _ = store.delete(&object.location).await;
+        }
+    }
+    let _ = store.delete(&CommitLog::commit_path(CommitNo(5))).await;
+    let said = open(&store).await.err().unwrap();
+    assert!(said.kind() == ErrorKind::Corrupt && said.message().contains("restore meta/"), "{said}");
+}
+
 #[tokio::test]
 async fn power_cuts_leave_a_prefix_of_the_commits() {
     // proves F16: idempotent between data and catalogue; I7, I11
@@ -186,6 +214,47 @@ async fn a_commit_nobody_waits_for_any_more_is_made_and_published() {
     assert!(next.databases.contains("given_up") && next.databases.contains("next"));
     assert_eq!(published.recv().unwrap().next(), next.no);
     assert_eq!(open(&store).await.unwrap().manifest.databases, next.databases);
+}
+
+/// A commit that can be read back and may not survive a loss of power is neither made nor undone: who wrote it stops.
+#[tokio::test]
+async fn a_commit_that_was_not_made_durable_is_not_acknowledged() {
+    let faults = FaultStore::over(Arc::new(InMemory::new()));
+    let store: Arc<dyn ObjectStore> = Arc::new(faults.clone());
+    let c = open(&store).await.unwrap().committer;
+    faults.inject(Op::Put, "commits/", 0, 1, Fault::AppliedNotSynced);
+    let edits = || vec![Edit::CreateDatabase { name: "x".into() }];
+    let said = c.commit(edits(), vec![], |_| panic!("published")).await.unwrap_err();
+    assert!(said.kind() == ErrorKind::Internal && said.message().contains("may or may not"), "{said}");
+    assert!(!c.current().databases.contains("x"));
+    let stopped = c.commit(edits(), vec![], |_| panic!("published")).await.unwrap_err();
+    assert_eq!(stopped.message(), said.message());
+    // The next opening takes what is there.
+    assert!(open(&store).await.unwrap().manifest.databases.contains("x"));
+}
+
+/// A commit that landed happened: what keeps its writer from knowing is asked again, and then told as what it is.
+#[tokio::test]
+async fn a_commit_whose_boundary_cannot_be_listed_is_not_told_as_undone() {
+    for times in [1, u64::MAX] {
+        let faults = FaultStore::over(Arc::new(InMemory::new()));
+        let store: Arc<dyn ObjectStore> = Arc::new(faults.clone());
+        let c = open(&store).await.unwrap().committer;
+        faults.inject(Op::List, "boundary", 0, times, Fault::Fail);
+        let made = c.commit(vec![Edit::CreateDatabase { name: "x".into() }], vec![], |_| {}).await;
+        let next = c.commit(vec![Edit::CreateDatabase { name: "y".into() }], vec![], |_| {}).await;
+        faults.clear();
+        let found = open(&store).await.unwrap().manifest;
+        assert!(found.databases.contains("x"));
+        if times == 1 {
+            assert!(made.is_ok() && next.is_ok() && found.databases.contains("y"), "{made:?} {next:?}");
+        } else {
+            let said = made.unwrap_err();
+            assert!(said.kind() == ErrorKind::Internal && said.message().contains("may or may not count"), "{said}");
+            assert_eq!(next.unwrap_err().message(), said.message());
+            assert!(!found.databases.contains("y"));
+        }
+    }
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! An object store that fails, fails after having done it, is full, or stalls, by operation, path and countdown.
 
+use crate::disk::durable_fs::NotSynced;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt, stream::BoxStream};
@@ -26,6 +27,8 @@ pub enum Op {
 pub enum Fault {
     Fail,
     AppliedNotAcknowledged,
+    /// Done, and what it wrote may not survive a loss of power: a local folder whose sync failed.
+    AppliedNotSynced,
     DiskFull,
     /// Waits for [`FaultStore::release`], then goes on.
     Stall,
@@ -95,6 +98,10 @@ impl Faults {
             Some(Fault::AppliedNotAcknowledged) => {
                 call.await?;
                 Err(failure("an injected fault after the call"))
+            }
+            Some(Fault::AppliedNotSynced) => {
+                call.await?;
+                Err(failure(NotSynced("an injected fault".to_owned())))
             }
             Some(Fault::Stall) => {
                 // Its sender is in `self`.

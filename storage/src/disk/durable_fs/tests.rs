@@ -51,8 +51,35 @@ async fn a_part_that_could_not_be_synced_is_not_completed() {
     let progress = Arc::new(Progress::default());
     *progress.failed.lock() = Some(io::Error::other("the device is gone"));
     let location = Path::from("part");
-    let mut upload = Upload { location, staged: Some(Arc::new(staged)), end: 0, progress };
+    let dirs = DurableFs::open(dir.path()).unwrap().dirs;
+    let mut upload = Upload { location, dirs, staged: Some(Arc::new(staged)), end: 0, progress };
     let e = upload.complete().await.unwrap_err();
     assert!(format!("{e:?}").contains("the device is gone"), "{e}");
     assert_eq!(names(dir.path()), [""; 0]);
+}
+
+/// A name whose sync failed can be read, and is never told as created, nor as there already: a second sync may succeed and lie.
+#[tokio::test]
+async fn a_name_that_could_not_be_synced_stays_in_doubt() {
+    static BROKEN: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(true);
+    let dir = tempfile::tempdir().unwrap();
+    let sync = |dir: &FsPath| if BROKEN.load(Ordering::SeqCst) { Err(io::ErrorKind::StorageFull.into()) } else { sync_dir(dir) };
+    let open = DurableFs::open(dir.path()).unwrap();
+    let dirs =
+        Dirs { root: open.root().to_owned(), known: Mutex::new(HashSet::from([open.root().to_owned()])), doubtful: Mutex::default(), sync };
+    let store = DurableFs { dirs: Arc::new(dirs), ..open };
+    let key = Path::from("x");
+    let create = |key: Path| {
+        let store = store.clone();
+        async move { store.put_opts(&key, "1".into(), PutMode::Create.into()).await.map(drop).map_err(crate::Error::from) }
+    };
+    let said = create(key.clone()).await.unwrap_err();
+    assert!(said.is_unsynced() && said.kind() == crate::ErrorKind::Full, "{said}");
+    assert_eq!(names(dir.path()), ["x"]);
+    BROKEN.store(false, Ordering::SeqCst);
+    let said = create(key).await.unwrap_err();
+    assert!(said.is_unsynced() && said.to_string().contains("may not survive"), "{said}");
+    create(Path::from("y")).await.unwrap();
+    let there = create(Path::from("y")).await.unwrap_err();
+    assert!(!there.is_unsynced() && there.kind() == crate::ErrorKind::Conflict, "{there}");
 }

@@ -24,6 +24,32 @@ proptest! {
         prop_assert_eq!(decode(&encode(&rows).unwrap(), rows.schema()).unwrap(), rows);
     }
 
+    /// Repeated and shared texts, which LZ4 packs far below the limit of a unit of the log.
+    #[test]
+    fn what_is_encoded_can_be_decoded(text in "[ab]{0,40}", repeats in 0usize..120, max in 0usize..4000) {
+        let one = StringViewArray::from(vec![text.as_str()]);
+        let shared = arrow::compute::take(&one, &Int64Array::from(vec![0; repeats]), None).unwrap();
+        let list = ListArray::new(
+            Arc::new(Field::new("item", DataType::Utf8View, true)),
+            arrow::buffer::OffsetBuffer::from_lengths((0..repeats).map(|_| 1)),
+            shared.clone(),
+            None,
+        );
+        let columns: Vec<ArrayRef> = vec![shared, Arc::new(list)];
+        let fields: Vec<_> = columns.iter().enumerate().map(|(i, c)| Field::new(format!("c{i}"), c.data_type().clone(), true)).collect();
+        let rows = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).unwrap();
+        match encode_within(&rows, max) {
+            Ok(body) => {
+                prop_assert!(size(&rows).unwrap() <= max);
+                prop_assert_eq!(decode_within(&body, rows.schema(), max).unwrap(), rows);
+            }
+            Err(e) => {
+                prop_assert!(size(&rows).unwrap() > max);
+                prop_assert!(e.kind() == crate::ErrorKind::Invalid && e.message().contains("staged"), "{}", e);
+            }
+        }
+    }
+
     #[test]
     fn garbage_is_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), at in any::<prop::sample::Index>(), bit in 0..8u32) {
         let rows = batch(vec![Some(1), None, Some(3)]);
@@ -33,6 +59,23 @@ proptest! {
         good[i] ^= 1 << bit;
         let _ = decode(&good.into(), rows.schema());
     }
+}
+
+/// What is counted is what is written, to the byte; a dictionary counts as the texts it stands for.
+#[test]
+fn rows_are_measured_by_what_writes_them() {
+    for n in [vec![], vec![Some(1)], vec![None, Some(i64::MIN), Some(7)]] {
+        let rows = batch(n);
+        let mut plain = Vec::new();
+        put_rows(&mut plain, &rows).unwrap();
+        assert_eq!(size(&rows).unwrap(), plain.len());
+    }
+    let long = "x".repeat(300);
+    let texts = [Some(long.as_str()), None, Some(&long)];
+    let coded: arrow::array::DictionaryArray<arrow::datatypes::Int32Type> = texts.into_iter().collect();
+    let plain: StringViewArray = texts.into_iter().collect();
+    let of = |column: ArrayRef| RecordBatch::try_from_iter_with_nullable([("c", column, true)]).unwrap();
+    assert_eq!(encode(&of(Arc::new(coded))).unwrap(), encode(&of(Arc::new(plain))).unwrap());
 }
 
 #[test]

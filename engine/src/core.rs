@@ -24,7 +24,6 @@ use ebb_storage::{
     ids::{DiskId, Epoch, Generation, PartId, Sn, StreamId},
     lineage::Cut,
     manifest::{Committer, Manifest, StreamState},
-    part::PartMeta,
     refs::Needs,
     stream_def::StreamDef,
     vacuum::InFlight,
@@ -65,8 +64,7 @@ pub struct Core {
     /// Of each tail: looked at up to this sn, and when the first row comes due.
     pub tail_due: Mutex<HashMap<StreamId, (Sn, Timestamp)>>,
     pub part_counter: AtomicU32,
-    /// The newest generation that a part was given by this opening, whether it became the part's or not.
-    pub generations: Mutex<HashMap<(StreamId, PartId), Generation>>,
+    pub generation_counter: AtomicU32,
     /// Objects of parts that were given up before anything named them.
     pub abandoned: Mutex<Vec<Abandoned>>,
     pub last_error: Mutex<Option<Error>>,
@@ -100,24 +98,13 @@ impl Core {
 
     /// An id that no part had or will have (I2).
     pub fn next_part(&self) -> Result<PartId> {
-        let n = self.part_counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_add(1));
-        let n = n.map_err(|_| Error::internal("this opening has used up its part ids: open the database again"))?;
-        Ok(PartId::new(self.epoch(), n))
+        next(&self.part_counter, "part ids").map(|n| PartId::new(self.epoch(), n))
     }
 
-    /// A generation that no object of the part had or will have (I2): what an attempt left behind is deleted later, by its key.
-    pub fn next_generation(&self, part: &PartMeta) -> Generation {
-        let mut generations = self.generations.lock();
-        let newest = generations.entry((part.stream, part.id)).or_insert(part.placement.generation);
-        *newest = (*newest).max(part.placement.generation).next();
-        *newest
-    }
-
-    /// Lets go of the generations of parts that are gone.
-    pub fn forget_generations(&self) {
-        let live = self.live.read();
-        let is_there = |stream: &StreamId, part: &PartId| live.manifest.stream(*stream).is_some_and(|s| s.parts.contains_key(part));
-        self.generations.lock().retain(|(stream, part), _| is_there(stream, part));
+    /// A generation that no object of any part had or will have (I2): what an attempt left behind, in this opening or an earlier one, is
+    /// deleted later, by its key.
+    pub fn next_generation(&self) -> Result<Generation> {
+        next(&self.generation_counter, "generations of parts").map(|n| Generation::new(self.epoch(), n))
     }
 
     /// What becomes of a stream's rows when its parts are rewritten.
@@ -197,6 +184,11 @@ impl Core {
     pub fn layout_lock(&self, stream: StreamId) -> Arc<tokio::sync::Mutex<()>> {
         self.layouts.lock().entry(stream).or_default().clone()
     }
+}
+
+fn next(counter: &AtomicU32, what: &str) -> Result<u32> {
+    let n = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_add(1));
+    n.map_err(|_| Error::internal(format!("this opening has used up its {what}: open the database again")))
 }
 
 /// Runs work that keeps a processor busy where it holds up nobody.

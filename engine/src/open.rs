@@ -140,7 +140,7 @@ impl Engine {
             stops: Mutex::default(),
             volume_stops: Mutex::default(),
             tail_due: Mutex::default(),
-            generations: Mutex::default(),
+            generation_counter: AtomicU32::new(1),
             abandoned: Mutex::default(),
             last_error: Mutex::default(),
             dropped: Mutex::default(),

@@ -35,6 +35,8 @@ pub struct Room {
     pub disk: Disk,
     pub(crate) lease: Option<Lease>,
     reserved: Option<Reservation>,
+    /// What was asked for.
+    bytes: u64,
     recoded: Option<Recoded>,
 }
 
@@ -47,6 +49,11 @@ struct Recoded {
 }
 
 impl Room {
+    /// Bytes that its disk is handed at a time.
+    pub(crate) fn piece_bytes(&self) -> usize {
+        self.disk.piece_bytes(self.bytes)
+    }
+
     /// For what becomes of a part in another codec, of a stream with this policy.
     pub(crate) fn recoding(self, part: &PartMeta, codec: Codec, tiers: &Arc<TierView>) -> Self {
         if codec == part.placement.codec {
@@ -244,7 +251,7 @@ pub fn stored_bytes(stream: &StreamState, rows: u64, values: u64) -> u64 {
 pub fn room_on(core: &Core, disk: DiskId, bytes: u64) -> Result<Room> {
     let disk = core.disks.disk(disk)?;
     let lease = disk.lease()?;
-    Ok(Room { reserved: disk.reserve(bytes)?, lease, disk, recoded: None })
+    Ok(Room { reserved: disk.reserve(bytes)?, lease, disk, bytes, recoded: None })
 }
 
 /// Disks for a new part of these facts, in the order in which they are to be tried; empty where no rule concerns it. Every row must be

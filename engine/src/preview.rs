@@ -186,7 +186,7 @@ fn copy(core: &Core, stream: StreamId, trial: &Trial, at: Timestamp, folder: &Fo
         stops: parking_lot::Mutex::new(stops_of(kept, &core.stops)),
         volume_stops: parking_lot::Mutex::new(stops_of(kept, &core.volume_stops)),
         tail_due: Default::default(),
-        generations: Default::default(),
+        generation_counter: AtomicU32::new(1),
         abandoned: Default::default(),
         last_error: Default::default(),
         dropped: Default::default(),

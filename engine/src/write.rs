@@ -163,9 +163,9 @@ pub async fn write_as<T: Send + 'static>(
 ) -> Result<(Option<Written>, T)> {
     let disk = room.disk.clone();
     let guard = core.inflight.register(stream, id);
-    let generation = Generation(1);
+    let generation = Generation::FIRST;
     let key = core.disks.key(stream, id, generation);
-    let options = WriteOptions { piece_bytes: disk.piece_bytes(), ..options };
+    let options = WriteOptions { piece_bytes: room.piece_bytes(), ..options };
     let written = write_part(&disk.store, &key, options, fill).await;
     if written.is_err() {
         // It may have landed all the same.

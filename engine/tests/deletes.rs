@@ -5,10 +5,12 @@ mod support;
 
 use ebb_engine::{AsOf, Clock, Engine, ErrorKind, InsertOptions, Result, history::RollbackTo};
 use ebb_storage::{
+    codec::Codec,
     ids::{BranchId, SchemaVersion, Sn, StreamId},
     interval::Interval,
     manifest::edit::PartEvent,
     part::meta::RowsAt,
+    stream_def::StreamDef,
     testkit::crash_store::CrashDisk,
 };
 use power::{Loss, cut_everywhere, steps, whole};
@@ -59,6 +61,44 @@ async fn earlier_cuts_keep_deleted_rows_through_every_change_of_layout() {
     check(&e).await;
     let refused = values_at(&e, s, AsOf::Sn(Sn(99))).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::NotFound, "{refused}");
+}
+
+/// proves I8: whoever reads an earlier generation of a part needs the sets beside it, whatever became of the part since.
+#[tokio::test]
+async fn sets_of_a_part_stay_while_an_earlier_generation_of_it_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = open(dir.path()).await;
+    let rules = vec![tiered::recompress("ts + 5 days", Codec::Zstd(3), 1)];
+    let def = with(with(def("s", rules), "flush_threshold_count", 1_000_000), "merge_with_recompression_ttl_timeout", 0);
+    let s = e.create_stream(StreamDef { order_by: vec!["ts".to_owned()], primary_key: vec!["ts".to_owned()], ..def }, false).await.unwrap();
+    // By turns, so that no run of rows describes them in few bytes.
+    let host = |v: i64| if (v.wrapping_mul(2_654_435_761) >> 7) & 1 == 0 { "even" } else { "odd" };
+    let of: Vec<_> = (0..30_000).map(|v| (host(v), START.0 + v, v)).collect();
+    e.insert(s, vec![rows(&of)], v1()).await.unwrap();
+    e.flush(None).await.unwrap();
+    e.delete(deleting(&e, s, "host = 'even'")).await.unwrap();
+    e.flush(None).await.unwrap();
+    let part = || e.read().state(s).unwrap().parts.values().next().unwrap().clone();
+    let first = part();
+    assert!(matches!(first.deletions[0].rows, RowsAt::Beside { .. }));
+    let left = values(&e, s).await;
+    let early = e.read();
+    e.advance_clock(Interval::days(6)).unwrap();
+    e.settle(None).await.unwrap();
+    let second = part();
+    assert!(second.id == first.id && second.placement.generation != first.placement.generation, "it was recompressed");
+    assert_eq!(second.placement.generation.0 >> 32, u64::from(e.manifest().epoch.0), "I2: no other opening gives out that key");
+    insert(&e, s, 40_000..40_002).await;
+    e.flush(None).await.unwrap();
+    e.optimize(s, None, true).await.unwrap();
+    assert!(part().id != first.id && parts(&e, s) == 1, "and merged away");
+    e.settle(None).await.unwrap();
+    let again: Vec<i64> = read_view(&early, s).await.into_iter().map(|(v, _)| v).collect();
+    assert_eq!(again, left);
+    drop(early);
+    e.settle(None).await.unwrap();
+    let of_it = |p: &std::path::PathBuf| p.file_name().unwrap().to_string_lossy().starts_with(&format!("{:020}.", first.id.0));
+    assert_eq!(walk(dir.path()).into_iter().filter(of_it).count(), 0, "then nothing is left of it");
 }
 
 /// Large sets lie beside the manifest and are there again after a reopening; DROP PARTITION and TRUNCATE are records as well.

@@ -5,6 +5,7 @@
 //! never shown. `volume` and `policy` order disks (plain data), `space` knows what is free and who reserved it, `open` prepares the data
 //! directory (FORMAT, EBB-DISK, LOCK, RESERVE).
 
+pub mod bounded;
 pub mod connect;
 pub mod device;
 pub mod durable_fs;

@@ -1,7 +1,7 @@
 //! The numbers that name things. One newtype each, so that a part can never be passed where a stream is meant.
 //!
-//! Ids are never reused (I2). Part and job ids carry the epoch that minted them in their upper half: what a crashed process wrote
-//! without committing can never collide with what the next one writes. Random ids are made here and nowhere else.
+//! Ids are never reused (I2). Parts, their generations and jobs carry the epoch that minted them in their upper half: what a crashed
+//! process wrote without committing can never collide with what the next one writes. Random ids are made here and nowhere else.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -35,7 +35,7 @@ id!(/** A branch of a stream; 0 is `main`. */ BranchId, u32);
 id!(/** A record's sequence number in its stream: dense, first record 1; 0 is the empty stream. */ Sn, u64);
 id!(/** A record's number in the log: dense over all streams and epochs, first record 1. */ Lsn, u64);
 id!(/** A commit of the manifest: dense, first commit 1. */ CommitNo, u64);
-id!(/** Which rewrite of a part's bytes this is: first 1. */ Generation, u32);
+id!(/** Which rewrite of a part's bytes this is: first 1, then numbered like parts. */ Generation, u64);
 id!(/** Which opening of the database: first 1. */ Epoch, u32);
 id!(/** Which shape of a stream's columns: first 1. */ SchemaVersion, u32);
 id!(/** A rule's identity: the hash of its bound form with column ids, never of its text. */ Fingerprint, u64);
@@ -55,6 +55,14 @@ impl ColumnId {
 }
 
 impl PartId {
+    pub fn new(epoch: Epoch, counter: u32) -> Self {
+        Self(u64::from(epoch.0) << 32 | u64::from(counter))
+    }
+}
+
+impl Generation {
+    /// Of every new part: no other opening gives out its id.
+    pub const FIRST: Self = Self(1);
     pub fn new(epoch: Epoch, counter: u32) -> Self {
         Self(u64::from(epoch.0) << 32 | u64::from(counter))
     }

@@ -4,7 +4,7 @@ use super::link::{Lease, Link, Opening};
 use crate::disks::store::Watched;
 use ebb_storage::{
     Error, Result,
-    disk::{Connect, DiskDef, DiskKind, Reservation, Space, epoch},
+    disk::{Connect, DiskDef, Reservation, Space, epoch},
     ids::DiskId,
     part::store,
     vacuum::sweep,
@@ -67,12 +67,9 @@ impl Disk {
         }
     }
 
-    /// Bytes that a file is handed to it at a time.
-    pub fn piece_bytes(&self) -> usize {
-        match self.def.as_ref().map(|d| &d.kind) {
-            Some(DiskKind::S3 { .. }) => store::PIECE_BYTES,
-            Some(DiskKind::Local { .. }) | None => store::LOCAL_PIECE_BYTES,
-        }
+    /// Bytes that a file of about `expected` is handed to it at a time.
+    pub fn piece_bytes(&self, expected: u64) -> usize {
+        store::piece_bytes(self.def.as_ref().is_some_and(|d| d.is_remote()), expected)
     }
 
     /// Looks whether it is there.

@@ -180,9 +180,16 @@ impl MultipartUpload for Upload {
         async move { this.answer(part).await }.boxed()
     }
     async fn complete(&mut self) -> Result<PutResult> {
+        // A server would put it over what is there; and it may have taken long, while another opening began to write.
+        if self.link.def.is_remote() {
+            self.link.check().await.map_err(wrapped)?;
+        }
         Watched(self.link.clone()).answer(self.inner.complete()).await
     }
     async fn abort(&mut self) -> Result<()> {
         self.inner.abort().await
     }
 }
+
+#[cfg(test)]
+mod tests;

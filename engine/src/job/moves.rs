@@ -1,7 +1,8 @@
 //! A part to another disk: copy, verify, commit, release.
 //!
 //! Guards: until the commit the old place is the only one, after it the new one is (I1); the old bytes go when the last reader has left
-//! (I8); what a crash leaves beside is an orphan that the next sweep of that disk removes (I9).
+//! (I8); what a crash leaves beside, an orphan or a file that was not whole yet, the next sweep of that disk removes (I9); of an upload that was
+//! cut off only the server knows.
 
 use crate::{
     core::{Abandoned, Core},
@@ -55,11 +56,11 @@ async fn bytes_at(core: &Core, meta: &Arc<PartMeta>, to: DiskId, running: &Runni
     let source = core.disks.disk(meta.placement.disk)?;
     let Placement { bytes, checksum, codec, .. } = meta.placement;
     let room = place::room_on(core, to, bytes)?;
-    let generation = core.next_generation(meta);
+    let generation = core.next_generation()?;
     let guard = core.inflight.register(meta.stream, meta.id);
     let (from, key) = (core.disks.key(meta.stream, meta.id, meta.placement.generation), core.disks.key(meta.stream, meta.id, generation));
     running.bytes_read.fetch_add(bytes, Ordering::Relaxed);
-    if let Err(e) = copy((&source.store, &from), (&room.disk.store, &key), bytes, checksum).await {
+    if let Err(e) = copy((&source.store, &from), (&room.disk.store, &key, room.piece_bytes()), bytes, checksum).await {
         // It may have landed all the same.
         write::give_up(core, Abandoned { disk: to, path: key, bytes: 0 });
         return Err(e.context(format_args!("moving part {} to disk '{}'", meta.name, room.disk.name)));

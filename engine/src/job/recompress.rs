@@ -104,9 +104,9 @@ pub async fn recoded(
     let source = PartReader::open(&from.store, &from_key).await.map_err(|e| e.context(format_args!("part {}", meta.name)))?;
     running.bytes_read.fetch_add(meta.placement.bytes, Ordering::Relaxed);
     let own = compiled.write.column_codecs.clone();
-    let (threads, piece_bytes) = (compiled.write.threads, room.disk.piece_bytes());
+    let (threads, piece_bytes) = (compiled.write.threads, room.piece_bytes());
     let options = WriteOptions { threads, piece_bytes, ..WriteOptions::like(&source, target.codec, own) };
-    let generation = core.next_generation(&meta);
+    let generation = core.next_generation()?;
     let guard = core.inflight.register(meta.stream, meta.id);
     let key = core.disks.key(meta.stream, meta.id, generation);
     let progress = running.clone();

@@ -21,7 +21,6 @@ pub async fn run(core: &Core) -> Result<usize> {
     sweep_what_is_back(core, &mut failed).await;
     delete_abandoned(core, &mut failed).await;
     let count = delete_removed(core, &mut failed).await?;
-    core.forget_generations();
     match failed {
         Some(e) => Err(e),
         None => Ok(count),
@@ -109,8 +108,10 @@ async fn delete_removed(core: &Core, failed: &mut Option<Error>) -> Result<usize
         Ok(edits)
     };
     let now = core.committer.commit_with(Vec::new(), edits, core.shows()).await?;
-    let is_listed = |(stream, part, _): &PinKey| now.stream(*stream).is_some_and(|s| s.parts.contains_key(part));
-    removed.iter().filter(|key| !is_listed(key)).for_each(|(_, part, _)| core.sets.forget(*part));
+    let is_left = |(stream, part, _): &PinKey| {
+        now.stream(*stream).is_some_and(|s| s.parts.contains_key(part)) || now.graves_of(*stream, *part).next().is_some()
+    };
+    removed.iter().filter(|key| !is_left(key)).for_each(|(_, part, _)| core.sets.forget(*part));
     freed.iter().for_each(|p| core.disks.deleted(p.disk, p.bytes));
     Ok(count)
 }

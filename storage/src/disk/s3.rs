@@ -3,7 +3,7 @@
 //! A server that is away is noticed within seconds: connecting, retrying and answering all have bounds. Objects are created on
 //! condition that they do not exist, which the server must understand. Nothing here may print the secret key.
 
-use super::device::DiskKind;
+use super::{bounded::Bounded, device::DiskKind};
 use crate::{Error, Result};
 use object_store::{
     BackoffConfig, ClientOptions, ObjectStore, RetryConfig,
@@ -15,8 +15,9 @@ use std::{sync::Arc, time::Duration};
 
 /// A handshake across the world takes less than half a second; what takes longer is a host that drops packets.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// For one request, its body included: a piece of 8 MiB over a line of 300 KB/s. A server that says nothing at all is found out
-/// earlier, by whoever uses the disk.
+/// For one request, its body included: 8 MiB over a line of 300 KB/s, and no more is asked for at once ([`Bounded`]); pieces of an
+/// upload are larger only where the object is of more than 70 GiB. A server that says nothing at all is found out earlier, by whoever
+/// uses the disk.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 const RETRIES_MAX: usize = 3;
 /// No retry begins later than this after the first attempt: a server that restarts is back by then, and callers retry in their turn.
@@ -106,10 +107,11 @@ pub fn connect(kind: &DiskKind) -> Result<Arc<dyn ObjectStore>> {
         .with_retry(RetryConfig { backoff, max_retries: RETRIES_MAX, retry_timeout: RETRY_TIMEOUT })
         .build()
         .map_err(|e| Error::invalid(e.to_string()))?;
-    Ok(match at.prefix.is_empty() {
+    let store: Arc<dyn ObjectStore> = match at.prefix.is_empty() {
         true => Arc::new(store),
         false => Arc::new(PrefixStore::new(store, Path::from(at.prefix))),
-    })
+    };
+    Ok(Arc::new(Bounded::over(store)))
 }
 
 #[cfg(test)]

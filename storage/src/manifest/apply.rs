@@ -3,7 +3,7 @@
 use crate::{
     Error, Result,
     disk::{DiskDef, StoragePolicy},
-    ids::{BranchId, ColumnId, CommitNo, DiskId, Generation, PartId, Sn, StreamId},
+    ids::{BranchId, ColumnId, CommitNo, DiskId, PartId, Sn, StreamId},
     lineage::SnRange,
     manifest::{
         edit::{Commit, Edit, RecordInfo},
@@ -239,8 +239,7 @@ impl Manifest {
 
     fn add_part(&mut self, part: &PartMeta) -> Result<()> {
         self.is_known(part.placement.disk)?;
-        let buried = self.graveyard.range((part.stream, part.id, Generation(0))..=(part.stream, part.id, Generation(u32::MAX))).next();
-        if buried.is_some() || self.expect_stream(part.stream)?.parts.contains_key(&part.id) {
+        if self.graves_of(part.stream, part.id).next().is_some() || self.expect_stream(part.stream)?.parts.contains_key(&part.id) {
             return Err(Error::conflict(format!("part {} exists already (I2)", part.name)));
         }
         self.with_stream(part.stream, |s| {

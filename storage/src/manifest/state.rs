@@ -124,6 +124,10 @@ impl Manifest {
     pub fn stream(&self, id: StreamId) -> Option<&Arc<StreamState>> {
         self.streams.get(&id)
     }
+    /// Generations of a part that were removed and are not deleted yet.
+    pub fn graves_of(&self, stream: StreamId, part: PartId) -> impl Iterator<Item = (&(StreamId, PartId, Generation), &Arc<Grave>)> {
+        self.graveyard.range((stream, part, Generation(0))..=(stream, part, Generation(u64::MAX)))
+    }
     pub fn stream_named(&self, database: &str, name: &str) -> Option<&Arc<StreamState>> {
         // The map is keyed by owned pairs; a lookup by name is rare enough to build one.
         self.names.get(&(database.to_owned(), name.to_owned())).and_then(|id| self.stream(*id))

@@ -1,9 +1,9 @@
 //! A part's bytes from one store to another, a few pieces in memory at a time.
 //!
-//! Guards: what is copied is what was written (checked on the way and read back in the new place), and a copy that failed leaves no
-//! object but, after a crash, an orphan.
+//! Guards: what is copied is what was written (checked on the way and read back in the new place), and a copy that failed leaves what a
+//! part that could not be stored leaves.
 
-use super::store::{PIECE_BYTES, PIECES_QUEUED_MAX, PieceWriter, VERIFY_BYTES, upload, verify};
+use super::store::{PIECES_QUEUED_MAX, PieceWriter, VERIFY_BYTES, as_written, upload, verify};
 use crate::{Error, Result};
 use futures::TryStreamExt;
 use object_store::{GetResultPayload, ObjectStore, ObjectStoreExt, path::Path};
@@ -14,16 +14,21 @@ use std::{
 use tokio::{runtime::Handle, sync::mpsc};
 use xxhash_rust::xxh3::Xxh3;
 
-/// Copies the object `from` to `to`, which must be new; durable and read back when this returns.
+/// Copies the object `from` to `to`, which must be new and takes pieces of so many bytes; durable and read back when this returns.
 ///
 /// # Errors
 /// `Corrupt` where the source is not what was written, or the copy not what was read; what the stores say.
-pub async fn copy(from: (&Arc<dyn ObjectStore>, &Path), to: (&Arc<dyn ObjectStore>, &Path), bytes: u64, checksum: u64) -> Result<()> {
+pub async fn copy(
+    from: (&Arc<dyn ObjectStore>, &Path),
+    to: (&Arc<dyn ObjectStore>, &Path, usize),
+    bytes: u64,
+    checksum: u64,
+) -> Result<()> {
     let found = from.0.get(from.1).await.map_err(|e| Error::from(e).context(from.1))?;
     let (pieces, receiver) = mpsc::channel(PIECES_QUEUED_MAX);
-    let (key, runtime) = (from.1.clone(), Handle::current());
+    let (key, runtime, piece_bytes) = (from.1.clone(), Handle::current(), to.2);
     let read = tokio::task::spawn_blocking(move || {
-        let mut out = Hashed { to: PieceWriter::new(pieces.clone(), PIECE_BYTES), hash: Xxh3::new(), bytes: 0 };
+        let mut out = Hashed { to: PieceWriter::new(pieces.clone(), piece_bytes), hash: Xxh3::new(), bytes: 0 };
         match found.payload {
             GetResultPayload::File(mut file, _) => {
                 let mut buffer = vec![0; VERIFY_BYTES];
@@ -43,11 +48,7 @@ pub async fn copy(from: (&Arc<dyn ObjectStore>, &Path), to: (&Arc<dyn ObjectStor
             }
         }
         let Hashed { to, hash, bytes: length } = out;
-        if (length, hash.digest()) != (bytes, checksum) {
-            return Err(Error::corrupt(format!(
-                "{key} is damaged: {length} bytes of {bytes}, or its checksum differs; restore it from a backup"
-            )));
-        }
+        as_written(&key, (length, hash.digest()), (bytes, checksum))?;
         // Hands on the last piece; the end is said only after success.
         drop(to);
         let _ = pieces.blocking_send(None);

@@ -14,7 +14,7 @@ use crate::{
         dictionary::{self, write::Codebook},
         encoding::{self, Choice},
         stats::{Bound, ColumnStats},
-        store::PIECE_BYTES,
+        store::piece_bytes,
         value_set::{self, ColumnSet, Gathered},
     },
     stream_def::{IndexDef, IndexKind, StreamDef, TP_TIME},
@@ -94,7 +94,7 @@ impl WriteOptions {
             sets: def.indexes.iter().filter_map(|i| set_of(i, def)).collect(),
             computed: Vec::new(),
             row_group_rows: ROW_GROUP_ROWS,
-            piece_bytes: PIECE_BYTES,
+            piece_bytes: piece_bytes(true, 0),
             threads: 1,
         }
     }

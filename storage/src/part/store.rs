@@ -6,18 +6,22 @@ use crate::{
 };
 use bytes::Bytes;
 use futures::TryStreamExt;
-use object_store::{GetResultPayload, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, path::Path};
+use object_store::{GetResultPayload, MultipartUpload, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, path::Path};
 use std::{
     io::{self, Write},
     sync::Arc,
 };
-use tokio::sync::mpsc;
+use tokio::{runtime::Handle, sync::mpsc};
 use xxhash_rust::xxh3::Xxh3;
 
-/// Bytes of one piece of an upload to a server, which takes so many pieces and no more. A file of one piece is one put.
-pub const PIECE_BYTES: usize = 8 << 20;
+/// Least bytes of one piece of an upload to a server.
+const PIECE_BYTES: usize = 8 << 20;
 /// Of one to a local file, which takes any number.
-pub const LOCAL_PIECE_BYTES: usize = 2 << 20;
+const LOCAL_PIECE_BYTES: usize = 2 << 20;
+/// So many pieces are planned with; servers take 10,000, and more may come out than was expected.
+const PIECES_PLANNED: u64 = 9_000;
+/// Beyond them each piece grows by this share, so that their number comes to an end.
+const PIECE_GROWTH: usize = 100;
 /// The write that makes a piece full may make it larger than that.
 const PIECE_SLACK_BYTES: usize = 64 << 10;
 /// Pieces waiting for the store before encoding waits too.
@@ -25,11 +29,20 @@ pub(super) const PIECES_QUEUED_MAX: usize = 1;
 /// Bytes read at a time to verify a local file.
 pub(super) const VERIFY_BYTES: usize = 1 << 20;
 
+/// Bytes of one piece of a file that will have about `expected`. A file of one piece is one put.
+pub fn piece_bytes(is_remote: bool, expected: u64) -> usize {
+    match is_remote {
+        false => LOCAL_PIECE_BYTES,
+        true => usize::try_from(expected.div_ceil(PIECES_PLANNED)).unwrap_or(usize::MAX).max(PIECE_BYTES),
+    }
+}
+
 /// Encodes a part on a blocking thread, by `fill`, and stores it under `key`, which must be new. It is durable when this returns.
 /// Without rows nothing is stored.
 ///
 /// # Errors
-/// What `fill` returned, or the store's error; then no object remains but, after a crash, an orphan.
+/// What `fill` returned, or the store's error. Then no object remains but an orphan, where an answer was lost or the process ended;
+/// pieces of an upload that a crash cut off are the server's to clear away.
 pub async fn write_part<T: Send + 'static>(
     store: &Arc<dyn ObjectStore>,
     key: &Path,
@@ -59,41 +72,73 @@ pub async fn write_part<T: Send + 'static>(
     }
 }
 
-/// True once everything is stored, false where the pieces ended without their end.
+/// True once everything is stored, false where the pieces ended without their end; then nothing is.
 pub(super) async fn upload(store: &Arc<dyn ObjectStore>, key: &Path, mut pieces: mpsc::Receiver<Option<Bytes>>) -> Result<bool> {
-    let Some(first) = pieces.recv().await else { return Ok(false) };
-    let Some(first) = first else { return Ok(false) };
+    let Some(Some(first)) = pieces.recv().await else { return Ok(false) };
     let second = match pieces.recv().await {
         None => return Ok(false),
-        Some(None) => {
-            let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
-            store.put_opts(key, PutPayload::from(first), options).await?;
-            return Ok(true);
-        }
+        Some(None) => return create(store, key, first).await.map(|()| true),
         Some(Some(second)) => second,
     };
-    let mut upload = store.put_multipart(key).await?;
-    let mut next = Some(second);
-    let mut result = upload.put_part(first.into()).await;
-    while let (Ok(()), Some(piece)) = (&result, next.take()) {
-        result = upload.put_part(piece.into()).await;
-        match pieces.recv().await {
-            Some(Some(piece)) => next = Some(piece),
-            Some(None) => {
-                if result.is_ok() {
-                    result = upload.complete().await.map(|_| ());
-                    return result.map(|()| true).map_err(Error::from);
-                }
-            }
-            None => {
-                let _ = upload.abort().await;
-                return Ok(false);
+    let mut upload = Uploading(Some(store.put_multipart(key).await?));
+    let stored = upload.all([first, second], &mut pieces).await;
+    if !matches!(stored, Ok(true)) {
+        // The first error is the one to tell; what was uploaded is cleared away if the store still can.
+        upload.abort().await;
+    }
+    stored
+}
+
+/// By one put. Keys are never used twice (I2), but a put whose answer was lost is sent again: the same bytes are ours.
+async fn create(store: &Arc<dyn ObjectStore>, key: &Path, bytes: Bytes) -> Result<()> {
+    let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+    let exists = match store.put_opts(key, PutPayload::from(bytes.clone()), options).await {
+        Ok(_) => return Ok(()),
+        Err(exists @ object_store::Error::AlreadyExists { .. }) => exists,
+        Err(e) => return Err(e.into()),
+    };
+    let found = store.get(key).await?;
+    match found.meta.size == bytes.len() as u64 && found.bytes().await? == bytes {
+        true => Ok(()),
+        false => Err(exists.into()),
+    }
+}
+
+/// An upload by pieces; given up where nobody waits for its end any more: a server would keep its pieces, and nobody could find them.
+struct Uploading(Option<Box<dyn MultipartUpload>>);
+
+impl Uploading {
+    async fn all(&mut self, begun: [Bytes; 2], pieces: &mut mpsc::Receiver<Option<Bytes>>) -> Result<bool> {
+        let Some(upload) = &mut self.0 else { return Ok(false) };
+        for piece in begun {
+            upload.put_part(piece.into()).await?;
+        }
+        loop {
+            match pieces.recv().await {
+                Some(Some(piece)) => upload.put_part(piece.into()).await?,
+                Some(None) => break,
+                None => return Ok(false),
             }
         }
+        upload.complete().await?;
+        self.0 = None;
+        Ok(true)
     }
-    // The first error is the one to tell; what was uploaded is cleared away if the store still can.
-    let _ = upload.abort().await;
-    result.map(|()| false).map_err(Error::from)
+
+    async fn abort(&mut self) {
+        if let Some(upload) = &mut self.0 {
+            let _ = upload.abort().await;
+        }
+        self.0 = None;
+    }
+}
+
+impl Drop for Uploading {
+    fn drop(&mut self) {
+        if let (Some(mut upload), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+            runtime.spawn(async move { upload.abort().await });
+        }
+    }
 }
 
 /// Hands bytes on in pieces.
@@ -101,15 +146,20 @@ pub struct PieceWriter {
     pieces: mpsc::Sender<Option<Bytes>>,
     piece: Vec<u8>,
     full_at: usize,
+    handed_on: u64,
 }
 
 impl PieceWriter {
     /// Pieces of `full_at` bytes and little more.
     pub(super) fn new(pieces: mpsc::Sender<Option<Bytes>>, full_at: usize) -> Self {
-        Self { pieces, piece: Vec::with_capacity(64 << 10), full_at }
+        Self { pieces, piece: Vec::with_capacity(64 << 10), full_at, handed_on: 0 }
     }
 
     fn hand_on(&mut self) -> io::Result<()> {
+        self.handed_on += 1;
+        if self.handed_on >= PIECES_PLANNED {
+            self.full_at += self.full_at / PIECE_GROWTH;
+        }
         // Where one piece became full the next one will: it grows no more.
         let next = Vec::with_capacity(if self.piece.len() >= self.full_at { self.full_at + PIECE_SLACK_BYTES } else { 0 });
         let piece = Bytes::from(std::mem::replace(&mut self.piece, next));
@@ -190,3 +240,6 @@ fn hash_of(file: &mut impl io::Read) -> io::Result<(u64, u64)> {
         length += n as u64;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,13 +3,20 @@
 use crate::disk::durable_fs::NotSynced;
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::{StreamExt, stream::BoxStream};
+use futures::{StreamExt, TryStreamExt, stream::BoxStream};
 use object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt, PutMultipartOptions,
-    PutOptions, PutPayload, PutResult, Result, UploadPart, path::Path,
+    CopyOptions, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, UploadPart, path::Path,
 };
 use parking_lot::Mutex;
-use std::{fmt, io, ops::Range, sync::Arc};
+use std::{
+    fmt, io,
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+};
 use tokio::sync::watch;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,16 +59,32 @@ pub struct FaultStore {
 #[derive(Debug)]
 struct Faults {
     injections: Mutex<Vec<Injection>>,
+    body_bytes: AtomicU64,
+    uploads: AtomicUsize,
     released: watch::Sender<u64>,
 }
 
 impl FaultStore {
     pub fn over(inner: Arc<dyn ObjectStore>) -> Self {
-        Self { inner, faults: Arc::new(Faults { injections: Mutex::default(), released: watch::Sender::new(0) }) }
+        let faults = Faults {
+            injections: Mutex::default(),
+            body_bytes: AtomicU64::new(u64::MAX),
+            uploads: AtomicUsize::new(0),
+            released: watch::Sender::new(0),
+        };
+        Self { inner, faults: Arc::new(faults) }
     }
     /// Of the calls of `op` on paths that contain `path`, lets `skip` pass, then makes `times` fail.
     pub fn inject(&self, op: Op, path: &str, skip: u64, times: u64, fault: Fault) {
         self.faults.injections.lock().push(Injection { op, path_contains: path.into(), skip, times, fault });
+    }
+    /// Answers end with an error after so many bytes, as they do where a request takes too long.
+    pub fn cut_bodies_at(&self, bytes: u64) {
+        self.faults.body_bytes.store(bytes, Ordering::Relaxed);
+    }
+    /// Uploads that were begun and neither completed nor aborted: a server keeps their pieces for ever.
+    pub fn open_uploads(&self) -> usize {
+        self.faults.uploads.load(Ordering::Relaxed)
     }
     pub fn clear(&self) {
         self.faults.injections.lock().clear();
@@ -125,10 +148,18 @@ impl ObjectStore for FaultStore {
     }
     async fn put_multipart_opts(&self, location: &Path, options: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
         let inner = self.inner.put_multipart_opts(location, options).await?;
-        Ok(Box::new(FaultUpload { inner, faults: self.faults.clone(), location: location.clone() }))
+        self.faults.uploads.fetch_add(1, Ordering::Relaxed);
+        Ok(Box::new(FaultUpload { inner, faults: self.faults.clone(), location: location.clone(), ended: false }))
     }
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
-        self.faults.run(Op::Get, location.as_ref(), self.inner.get_opts(location, options)).await
+        let mut found = self.faults.run(Op::Get, location.as_ref(), self.inner.get_opts(location, options)).await?;
+        let limit = self.faults.body_bytes.load(Ordering::Relaxed);
+        if let (GetResultPayload::Stream(body), true) = (&mut found.payload, found.range.end - found.range.start > limit) {
+            let whole = std::mem::replace(body, futures::stream::empty().boxed());
+            let first = whole.map_ok(move |b| b.slice(..b.len().min(limit as usize))).take(1);
+            *body = first.chain(futures::stream::iter([Err(failure("the answer took too long"))])).boxed();
+        }
+        Ok(found)
     }
     async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         self.faults.run(Op::Get, location.as_ref(), self.inner.get_ranges(location, ranges)).await
@@ -170,6 +201,15 @@ struct FaultUpload {
     inner: Box<dyn MultipartUpload>,
     faults: Arc<Faults>,
     location: Path,
+    ended: bool,
+}
+
+impl FaultUpload {
+    fn end(&mut self) {
+        if !std::mem::replace(&mut self.ended, true) {
+            self.faults.uploads.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
 }
 
 #[async_trait]
@@ -178,9 +218,14 @@ impl MultipartUpload for FaultUpload {
         self.inner.put_part(data)
     }
     async fn complete(&mut self) -> Result<PutResult> {
-        self.faults.run(Op::Complete, self.location.as_ref(), self.inner.complete()).await
+        let completed = self.faults.run(Op::Complete, self.location.as_ref(), self.inner.complete()).await;
+        if completed.is_ok() {
+            self.end();
+        }
+        completed
     }
     async fn abort(&mut self) -> Result<()> {
+        self.end();
         self.inner.abort().await
     }
 }

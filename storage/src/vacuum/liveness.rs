@@ -22,10 +22,16 @@ pub fn object_of(database: &DatabaseId, part: &PartMeta) -> Path {
     key::part(database, part.stream, part.id, part.placement.generation)
 }
 
-/// Row sets of a removed part, all on the data directory's disk; none while a generation of it is listed.
-pub fn sets_of(database: &DatabaseId, m: &Manifest, part: &PartMeta) -> Vec<Path> {
+/// Row sets of a removed part, all on the data directory's disk; none while it is listed, or another generation of it is removed and not
+/// `gone`: whoever reads that needs them.
+pub fn sets_of(database: &DatabaseId, m: &Manifest, part: &PartMeta, gone: &[PinKey]) -> HashSet<Path> {
+    let key = (part.stream, part.id, part.placement.generation);
     let listed = m.stream(part.stream).is_some_and(|s| s.parts.contains_key(&part.id));
-    if listed { Vec::new() } else { beside(database, part).collect() }
+    let needed = m.graves_of(part.stream, part.id).any(|(other, _)| *other != key && !gone.contains(other));
+    match listed || needed {
+        true => HashSet::new(),
+        false => m.graves_of(part.stream, part.id).flat_map(|(_, grave)| beside(database, &grave.part)).collect(),
+    }
 }
 
 fn beside<'a>(database: &'a DatabaseId, part: &'a PartMeta) -> impl Iterator<Item = Path> + 'a {

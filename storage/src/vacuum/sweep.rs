@@ -33,7 +33,7 @@ pub async fn delete_removed(
         if grave.part.placement.disk != disk {
             continue;
         }
-        for path in liveness::sets_of(database, m, &grave.part) {
+        for path in liveness::sets_of(database, m, &grave.part, gone) {
             delete(sets, &path).await?;
         }
         delete(store, &liveness::object_of(database, &grave.part)).await?;

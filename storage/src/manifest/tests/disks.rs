@@ -18,7 +18,7 @@ pub fn policy(name: &str, version: u64, disks: &[&str]) -> StoragePolicy {
     StoragePolicy { name: name.into(), version, volumes, move_factor: 0.1 }
 }
 
-pub fn placement(disk: u32, generation: u32) -> Placement {
+pub fn placement(disk: u32, generation: u64) -> Placement {
     Placement { disk: DiskId(disk), generation: Generation(generation), codec: Default::default(), bytes: 900, checksum: 2 }
 }
 

@@ -53,7 +53,7 @@ fn options(schema: &SchemaRef, row_group_rows: usize) -> WriteOptions {
         computed: vec![],
         row_group_rows,
         threads: 1,
-        piece_bytes: crate::part::store::PIECE_BYTES,
+        piece_bytes: crate::part::store::piece_bytes(true, 0),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
         encode::ROW_GROUP_ROWS,
         reader::PartReader,
         recode,
-        store::PIECE_BYTES,
+        store::piece_bytes,
     },
 };
 use arrow::{
@@ -45,7 +45,7 @@ impl WriteOptions {
             sets: Vec::new(),
             computed: Vec::new(),
             row_group_rows: ROW_GROUP_ROWS,
-            piece_bytes: PIECE_BYTES,
+            piece_bytes: piece_bytes(true, 0),
             threads: 1,
         }
     }

@@ -1,7 +1,7 @@
 //! What an expression means in PostgreSQL where DataFusion would mean something else.
 //!
 //! DataFusion plans first; then, with all types known, `expression` changes what wraps instead of failing (`checked`), what becomes text
-//! in another form (`as_text`), what compares as text though its type is more than that (`declared`), and
+//! in another form (`as_text`), what adds days to times of a zone (`calendar`), what compares as text though its type is more than that (`declared`), and
 //! what joins texts without counting them (`joined`), what would make a float of a decimal (`decimals`). The type, the nullability and
 //! the name of an expression stay what they were, so that what a client was told before still holds. `names` gives result columns their
 //! names, `types` knows the types that SQL names and DataFusion does not. Queries pass here as an analyzer rule, expressions of
@@ -9,6 +9,7 @@
 
 mod again;
 mod as_text;
+mod calendar;
 mod checked;
 mod decimals;
 mod declared;
@@ -72,7 +73,9 @@ fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 /// `e` over columns of `schema` as it is meant.
 pub fn expression(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     e.transform_up(|e| {
-        for change in [decimals::change, checked::change, as_text::change, declared::change, joined::change, map_key, coarser] {
+        for change in
+            [decimals::change, checked::change, calendar::change, as_text::change, declared::change, joined::change, map_key, coarser]
+        {
             if let Some(new) = change(&e, schema)? {
                 return Ok(Transformed::yes(new));
             }

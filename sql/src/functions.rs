@@ -10,12 +10,12 @@ mod exists;
 mod interval;
 mod rewrite;
 pub(crate) mod scalar;
-mod time_arithmetic;
+pub(crate) mod time_arithmetic;
 mod time_format;
 mod time_parts;
 mod time_start;
 mod time_zone;
-mod times;
+pub(crate) mod times;
 mod top_k;
 
 pub use clock::StatementTime;

@@ -147,3 +147,11 @@ fn every_promise_names_a_test_that_exists() {
     assert!(named > 20, "statements.md names {named} tests");
     none(missing);
 }
+
+#[test]
+fn every_script_is_run() {
+    let list = fs::read_to_string(root().join("tests/it/script.rs")).unwrap();
+    let scripts = fs::read_dir(root().join("tests/it/scripts")).unwrap().flatten().map(|e| e.path());
+    let name = |p: PathBuf| p.file_stem().unwrap().to_string_lossy().into_owned();
+    none(scripts.map(name).filter(|name| !list.lines().any(|l| l.trim() == format!("{name},"))).collect());
+}

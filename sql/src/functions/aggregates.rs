@@ -1,8 +1,9 @@
 //! DataFusion's aggregates where they lose something: `sum` of integers and decimals is exact or fails instead of wrapping, `min` and `max` keep what
-//! their argument was declared as, `array_agg` and `string_agg` count what they keep.
+//! their argument was declared as and know where NaN stands, `array_agg` and `string_agg` count what they keep.
 
 mod decimal_sum;
 mod exact_sum;
+mod floats;
 
 use crate::memory::held::{Held, HeldGroups};
 use arrow::datatypes::{DataType, Field, FieldRef};
@@ -36,7 +37,7 @@ pub fn functions() -> Vec<AggregateUDF> {
 enum Better {
     /// Integers and decimals are summed exactly.
     Exact,
-    /// The field's mark is kept.
+    /// The field's mark is kept, NaN is above every number.
     Marked,
     /// The memory is counted.
     Counted,
@@ -52,6 +53,10 @@ struct Over {
 impl Over {
     fn is_exact(&self, returns: &DataType) -> bool {
         self.better == Better::Exact && matches!(returns, DataType::Int64 | DataType::UInt64 | DataType::Decimal128(..))
+    }
+
+    fn orders_floats(&self, ty: &DataType) -> bool {
+        self.better == Better::Marked && matches!(ty, DataType::Float32 | DataType::Float64)
     }
 
     fn held(&self, inner: Box<dyn Accumulator>) -> Box<dyn Accumulator> {
@@ -95,6 +100,7 @@ impl AggregateUDFImpl for Over {
             (true, DataType::Decimal128(..), false) => Box::new(decimal_sum::Total::new(returns.clone())),
             (true, _, true) => Box::new(exact_sum::Distinct::new(returns.clone())),
             (true, _, false) => Box::new(exact_sum::Total::new(returns.clone())),
+            (false, ty, _) if self.orders_floats(ty) => Box::new(floats::OneNan(self.inner.accumulator(args)?)),
             (false, ..) => self.held(self.inner.accumulator(args)?),
         })
     }
@@ -119,6 +125,7 @@ impl AggregateUDFImpl for Over {
             DataType::Int64 if self.better == Better::Exact => Ok(Box::new(exact_sum::Groups::<arrow::datatypes::Int64Type>::default())),
             DataType::UInt64 if self.better == Better::Exact => Ok(Box::new(exact_sum::Groups::<arrow::datatypes::UInt64Type>::default())),
             ty @ DataType::Decimal128(..) if self.better == Better::Exact => Ok(Box::new(decimal_sum::Groups::new(ty.clone()))),
+            ty if self.orders_floats(ty) => floats::groups(ty, self.inner.name() == "max"),
             _ if self.better == Better::Counted => Ok(Box::new(HeldGroups::new(self.inner.create_groups_accumulator(args)?))),
             _ => self.inner.create_groups_accumulator(args),
         }
@@ -127,6 +134,9 @@ impl AggregateUDFImpl for Over {
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         match self.is_exact(args.return_field.data_type()) && !args.is_distinct {
             true => self.accumulator(args),
+            false if self.orders_floats(args.return_field.data_type()) => {
+                Ok(Box::new(floats::OneNan(self.inner.create_sliding_accumulator(args)?)))
+            }
             false => Ok(self.held(self.inner.create_sliding_accumulator(args)?)),
         }
     }

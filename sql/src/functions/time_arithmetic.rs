@@ -2,7 +2,10 @@
 
 use super::{
     scalar::{arity, pure},
-    times::{DAY, HOUR, MINUTE, SECOND, date_of, datetime_of, days_of, from_local, local_micros, time_type, timestamps, zone_of},
+    times::{
+        DAY, HOUR, MINUTE, SECOND, Zone, date_of, datetime_of, days_of, from_local, local_micros, time_type, timestamps, to_local,
+        utc_micros, zone_of,
+    },
 };
 use arrow::{
     array::{Array, ArrayRef, AsArray, Int64Array, IntervalMonthDayNanoArray, PrimitiveArray},
@@ -41,7 +44,16 @@ fn unit(name: &str) -> Option<Unit> {
     UNITS.iter().find(|(n, _)| *n == singular).map(|(_, u)| *u)
 }
 
-/// `local` plus `n` units on the wall clock.
+/// `moment` and `n` units more. Hours and shorter are counted in real time, days and longer on the zone's wall clock.
+fn later(moment: i64, n: i64, unit: Unit, zone: Zone) -> Option<i64> {
+    match (unit, zone) {
+        (_, _) if n == 0 => Some(moment),
+        (Unit::Days(_) | Unit::Months(_), Some(tz)) => from_local(add(to_local(moment, tz)?, n, unit)?, zone),
+        _ => add(moment, n, unit),
+    }
+}
+
+/// `local` plus `n` units on its own clock.
 fn add(local: i64, n: i64, unit: Unit) -> Option<i64> {
     match unit {
         Unit::Micros(size) => local.checked_add(n.checked_mul(size)?),
@@ -66,22 +78,17 @@ fn sum_type(t: &DataType, unit: Unit) -> DataType {
 }
 
 fn shift(name: &str, times: &ArrayRef, amounts: &Int64Array, unit: Unit, returns: &DataType) -> Result<ArrayRef> {
-    let (zone, local) = (zone_of(times.data_type())?, local_micros(times)?);
+    let (zone, moments) = (zone_of(times.data_type())?, utc_micros(times)?);
     let nanos = match times.data_type() {
         DataType::Timestamp(TimeUnit::Nanosecond, _) => Some(times.as_primitive::<arrow::datatypes::TimestampNanosecondType>()),
         _ => None,
     };
     let fails = || exec_datafusion_err!("{name}: the time is out of range");
-    let out = (0..local.len()).map(|i| {
-        if local.is_null(i) || amounts.is_null(i) {
+    let out = (0..moments.len()).map(|i| {
+        if moments.is_null(i) || amounts.is_null(i) {
             return Ok(None);
         }
-        // Hours and shorter are counted in real time, days and longer on the wall clock.
-        let moved = match (unit, zone) {
-            (Unit::Micros(_), Some(_)) => add(from_local(local.value(i), zone).ok_or_else(fails)?, amounts.value(i), unit),
-            _ => add(local.value(i), amounts.value(i), unit).and_then(|l| from_local(l, zone)),
-        };
-        moved.map(Some).ok_or_else(fails)
+        later(moments.value(i), amounts.value(i), unit, zone).map(Some).ok_or_else(fails)
     });
     let out: Int64Array = out.collect::<Result<_>>()?;
     match (returns, nanos) {
@@ -205,14 +212,19 @@ fn general(name: &'static str, sign: i64) -> ScalarUDF {
                 let times = cast(times, call.returns)?;
                 return shift(name, &times, &n, u, call.returns);
             }
-            let times = cast(&args[0], call.returns)?;
-            let widths = args[1].as_primitive::<IntervalMonthDayNanoType>();
-            let of = |f: fn(IntervalMonthDayNano) -> i64| -> Int64Array { widths.iter().map(|w| w.map(|w| f(w) * sign)).collect() };
-            let moved = shift(name, &times, &of(|w| i64::from(w.months)), Unit::Months(1), call.returns)?;
-            let moved = shift(name, &moved, &of(|w| i64::from(w.days)), Unit::Days(1), call.returns)?;
-            shift(name, &moved, &of(|w| w.nanoseconds / 1000), Unit::Micros(1), call.returns)
+            plus(name, &cast(&args[0], call.returns)?, &args[1], sign)
         },
     )
+}
+
+/// Times and intervals (months, days, nanoseconds) as their sums, or with a `sign` of -1 their differences: months first, then days on the
+/// clocks of the times' zone, then real time. What a clock skips is the moment after it, what it shows twice the earlier.
+pub fn plus(name: &str, times: &ArrayRef, intervals: &ArrayRef, sign: i64) -> Result<ArrayRef> {
+    let (widths, ty) = (intervals.as_primitive::<IntervalMonthDayNanoType>(), times.data_type());
+    let of = |f: fn(IntervalMonthDayNano) -> i64| -> Int64Array { widths.iter().map(|w| w.and_then(|w| f(w).checked_mul(sign))).collect() };
+    let moved = shift(name, times, &of(|w| i64::from(w.months)), Unit::Months(1), ty)?;
+    let moved = shift(name, &moved, &of(|w| i64::from(w.days)), Unit::Days(1), ty)?;
+    shift(name, &moved, &of(|w| w.nanoseconds / 1000), Unit::Micros(1), ty)
 }
 
 pub fn functions() -> Vec<ScalarUDF> {

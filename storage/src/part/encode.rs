@@ -7,6 +7,7 @@ use crate::{
     Error, Result,
     clock::Timestamp,
     codec::{Codec, ColumnCodec},
+    column_type::ColumnType,
     ids::ColumnId,
     part::{
         compress::Compressors,
@@ -108,7 +109,10 @@ fn bloom_of(index: &IndexDef, def: &StreamDef) -> Option<(String, f64)> {
         IndexKind::BloomFilter(ppm) => f64::from(ppm) / 1e6,
         IndexKind::Set(_) => BLOOM_FALSE_POSITIVES,
     };
-    Some((def.indexed(index)?.name.clone(), false_positives))
+    let column = def.indexed(index)?;
+    // 0 and -0 are equal, and hashed apart.
+    let hashes_alike = !matches!(column.ty.plain(), ColumnType::Float32 | ColumnType::Float64);
+    hashes_alike.then(|| (column.name.clone(), false_positives))
 }
 
 fn set_of(index: &IndexDef, def: &StreamDef) -> Option<(ColumnId, u64)> {

@@ -1,7 +1,6 @@
 use super::*;
 use crate::{
     codec::Preprocessor,
-    column_type::ColumnType,
     ids::{PartId, SchemaVersion, StreamId},
     part::{
         reader::{PartReader, ReadOptions, Texts},
@@ -451,11 +450,11 @@ async fn numbers_have_the_filter_that_was_asked_for() {
     let (store, key, _) = write(&def, Codec::Lz4, vec![rows], 200_000).await;
     let reader = PartReader::open(&store, &key).await.unwrap();
     let filter = |leaf: usize| reader.bloom_filter(0, leaf).unwrap().unwrap_or_else(|| panic!("no filter of {}", names[leaf].0));
+    assert!(reader.bloom_filter(0, 3).unwrap().is_none(), "0 and -0 are equal");
     assert!((0..1000).all(|i| filter(0).check(&scattered(i))));
     let wrong = (0..10_000_i64).filter(|i| filter(0).check(&(i * 1_000_003 + 1))).count();
     assert!(wrong < 200, "{wrong}");
     assert!((0..1000_i64).all(|i| filter(1).check(&(i * 7))));
     // Parquet knows no number smaller than four bytes.
     assert!(filter(2).check(&42_i32) && !filter(2).check(&142_i32));
-    assert!(filter(3).check(&7.0_f64) && !filter(3).check(&7.5_f64));
 }

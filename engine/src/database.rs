@@ -6,7 +6,7 @@ use crate::{
     read::ReadView,
     settings::ServerSettings,
 };
-use ebb_storage::{Clock, Result, Timestamp, ids::StreamId, manifest::Manifest};
+use ebb_storage::{Clock, Result, Timestamp, ids::StreamId, manifest::Manifest, stream_def::SettingValue};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
@@ -60,6 +60,12 @@ impl Engine {
     /// In force: those of the manifest, and over them those of this opening.
     pub fn server_settings(&self) -> ServerSettings {
         self.core.server()
+    }
+
+    /// What holds of a setting of the server: what this opening was given, else what SET GLOBAL said. `None`: its default.
+    pub fn server_setting(&self, name: &str) -> Option<SettingValue> {
+        let given = self.core.options.settings.get(name).cloned();
+        given.or_else(|| self.core.live.read().manifest.server_settings.get(name).cloned())
     }
 
     pub fn manifest(&self) -> Arc<Manifest> {

@@ -347,3 +347,45 @@ async fn what_is_cancelled_has_changed_nothing() {
     }
     assert!(cancelled >= 4, "those that are cancelled before they begin");
 }
+
+#[tokio::test]
+async fn plans_are_shown_in_the_format_that_was_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), &clock()).await;
+    let shown = async |sql: &str| -> ebb::Result<Vec<String>> {
+        let batches = db.sql(sql).await?.collect().await?;
+        Ok(batches.iter().flat_map(lines).collect())
+    };
+    for (options, kinds, says) in [
+        ("", vec!["logical_plan", "physical_plan"], "Projection"),
+        ("VERBOSE", vec!["logical_plan", "physical_plan"], "Projection"),
+        ("FORMAT indent", vec!["logical_plan", "physical_plan"], "ProjectionExec"),
+        ("FORMAT tree", vec!["physical_plan"], "│"),
+        ("FORMAT pgjson", vec!["logical_plan"], "\"Node Type\": \"Projection\""),
+        ("(FORMAT graphviz)", vec!["logical_plan"], "digraph"),
+        ("ANALYZE", vec!["Plan with Metrics"], "output_rows=1"),
+        ("ANALYZE VERBOSE", vec!["Plan with Metrics"], "output_rows"),
+    ] {
+        let rows = shown(&format!("EXPLAIN {options} SELECT a + 1 AS b FROM (VALUES (1)) AS t(a)")).await.unwrap();
+        let found: Vec<&str> = rows.iter().filter_map(|r| Some(r.split_once('|')?.0)).collect();
+        assert_eq!(found, kinds, "{options}");
+        assert!(rows.iter().any(|r| r.contains(says)), "{options}: {rows:?}");
+    }
+    let e = shown("EXPLAIN (ANALYZE, FORMAT tree) SELECT 1").await.unwrap_err();
+    assert_eq!(e.sqlstate(), "0A000", "{e}");
+}
+
+#[tokio::test]
+async fn settings_of_this_opening_are_shown() {
+    use ebb_storage::stream_def::SettingValue;
+    let dir = tempfile::tempdir().unwrap();
+    let config = ebb::Config::new(dir.path()).with_clock(clock()).with_background(false);
+    let db = ebb::Database::open(config.with_setting("background_pool_size", SettingValue::Int(4))).await.unwrap();
+    for sql in ["SHOW background_pool_size", "SELECT value FROM system.settings WHERE name = 'background_pool_size'"] {
+        let rows = db.sql(sql).await.unwrap().collect().await.unwrap();
+        assert_eq!(rows.iter().flat_map(lines).collect::<Vec<_>>(), ["4"], "{sql}");
+    }
+    db.execute("SET GLOBAL background_pool_size = 3").await.unwrap();
+    let rows = db.sql("SELECT value FROM system.settings WHERE name = 'background_pool_size'").await.unwrap().collect().await.unwrap();
+    assert_eq!(rows.iter().flat_map(lines).collect::<Vec<_>>(), ["4"]);
+}

@@ -78,7 +78,7 @@ pub static SETTINGS: &[Setting] = &[
         "index_granularity",
         Kind::Int(1, 1 << 20),
         Default::Int(8192),
-        "Rows that one entry of an index stands for; fixed at CREATE",
+        "Kept for ported scripts: an index is of a part and its row groups; fixed at CREATE",
     )),
     stream("storage_policy", Kind::Text, Default::Text("default"), "Volumes that parts lie on"),
     stream("default_codec", Kind::Codec, Default::Text("LZ4"), "Codec of columns that have none of their own"),

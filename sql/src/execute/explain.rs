@@ -13,7 +13,11 @@ use arrow::{
     array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray},
     datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit},
 };
-use datafusion::{common::ScalarValue, dataframe::DataFrame, physical_plan::displayable};
+use datafusion::{
+    common::{ScalarValue, format::ExplainFormat},
+    dataframe::DataFrame,
+    physical_plan::{display::DisplayableExecutionPlan, displayable},
+};
 use ebb_engine::Timestamp;
 use std::sync::Arc;
 
@@ -45,15 +49,28 @@ async fn lines(session: &mut Session, query: &Query, explain: &Explain, params: 
     let optimized = state.optimize(frame.logical_plan())?;
     let physical = frame.create_physical_plan().await?;
     let line = |kind: &str, text: String| vec![Some(kind.to_owned()), Some(text)];
+    let (format, verbose) = (explain.options.format.clone().unwrap_or(ExplainFormat::Indent), explain.options.verbose);
     if explain.options.analyze {
+        if format != ExplainFormat::Indent {
+            return Err(Error::unsupported(format!("EXPLAIN ANALYZE in format {format}: its metrics are shown in format indent only")));
+        }
         datafusion::physical_plan::collect(physical.clone(), state.task_ctx()).await?;
-        let shown = datafusion::physical_plan::display::DisplayableExecutionPlan::with_metrics(physical.as_ref());
+        // VERBOSE tells of each thread.
+        let shown = match verbose {
+            true => DisplayableExecutionPlan::with_full_metrics(physical.as_ref()),
+            false => DisplayableExecutionPlan::with_metrics(physical.as_ref()),
+        };
         return Ok(vec![line("Plan with Metrics", shown.indent(true).to_string())]);
     }
-    Ok(vec![
-        line("logical_plan", optimized.display_indent().to_string()),
-        line("physical_plan", displayable(physical.as_ref()).indent(false).to_string()),
-    ])
+    Ok(match format {
+        ExplainFormat::Indent => vec![
+            line("logical_plan", optimized.display_indent().to_string()),
+            line("physical_plan", displayable(physical.as_ref()).indent(verbose).to_string()),
+        ],
+        ExplainFormat::Tree => vec![line("physical_plan", displayable(physical.as_ref()).tree_render().to_string())],
+        ExplainFormat::PostgresJSON => vec![line("logical_plan", optimized.display_pg_json().to_string())],
+        ExplainFormat::Graphviz => vec![line("logical_plan", optimized.display_graphviz().to_string())],
+    })
 }
 
 pub(super) fn lifecycle_schema() -> SchemaRef {

@@ -85,10 +85,9 @@ fn variable(session: &Session, name: &str) -> Result<String> {
 }
 
 fn server_value(session: &Session, name: &str) -> String {
-    let manifest = session.shared.engine.manifest();
     let default =
         || SETTINGS.iter().find(|s| s.scope == Scope::Server && s.name == name).and_then(|s| s.default_text()).unwrap_or_default();
-    manifest.server_settings.get(name).map_or_else(default, text)
+    session.shared.engine.server_setting(name).as_ref().map_or_else(default, text)
 }
 
 fn text(value: &SettingValue) -> String {

@@ -226,7 +226,7 @@ impl Cursor<'_> {
         if self.eat("ASC") || !self.sees_one_of(&["DESC", "NULLS"]) {
             return Ok(expr);
         }
-        self.refuse(format!("{clause} sorts ascending, NULLs last"), "leave DESC and NULLS out; queries may ORDER BY as they like")
+        self.refuse(format!("{clause} sorts ascending, NULLs first"), "leave DESC and NULLS out; queries may ORDER BY as they like")
     }
 
     /// After INDEX.

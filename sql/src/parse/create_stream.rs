@@ -3,7 +3,7 @@
 use super::{
     columns::Item,
     cursor::{Cursor, Parsed},
-    error::syntax,
+    error::{ParseError, syntax},
 };
 use crate::{
     nearest::did_you_mean,
@@ -160,7 +160,8 @@ impl Cursor<'_> {
 fn once<T>(all: &[T], next: &T, name: impl Fn(&T) -> &crate::statement::Name, what: &str) -> Parsed<()> {
     let name_of_next = name(next);
     if all.iter().any(|one| name(one) == name_of_next) {
-        return Err(syntax(format!("{what} {name_of_next} is defined twice"), name_of_next.position));
+        let e = syntax(format!("{what} {name_of_next} is defined twice"), name_of_next.position);
+        return Err(if what == "column" { ParseError { sqlstate: crate::sqlstate::DUPLICATE_COLUMN, ..e } } else { e });
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ pub struct ParseError {
     pub message: String,
     /// 1-based character offset into the text; `None` where no place is to blame.
     pub position: Option<usize>,
-    /// [`SYNTAX_ERROR`], [`NOT_SUPPORTED`] or [`TOO_COMPLEX`].
+    /// [`SYNTAX_ERROR`], [`NOT_SUPPORTED`], [`TOO_COMPLEX`], or of a column that is there twice.
     pub sqlstate: &'static str,
     /// The way out, where the message does not already say it.
     pub hint: Option<String>,

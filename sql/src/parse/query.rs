@@ -13,8 +13,8 @@ use super::{
 use crate::statement::{AsOf, Name, Position, Query, StreamName, VersionedTable};
 use datafusion::sql::sqlparser::{
     ast::{
-        self, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Interval, ObjectName, Select, SetExpr, Spanned, TableFactor,
-        TableVersion, Value, VisitMut, VisitorMut,
+        self, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Interval, ObjectName, Select, SetExpr, Spanned,
+        TableFactor, TableVersion, Value, VisitMut, VisitorMut,
     },
     keywords::Keyword,
     tokenizer::{Span, Token, TokenWithSpan, Word},
@@ -284,7 +284,7 @@ impl VisitorMut for Check<'_> {
         }
     }
 
-    /// Long conditions become shallow; arrow knows no quarters.
+    /// Long conditions become shallow; arrow knows no quarters and no times of day in intervals.
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> Flow {
         canonical::balance(expr);
         if let Expr::Function(call) = &*expr
@@ -292,25 +292,41 @@ impl VisitorMut for Check<'_> {
         {
             return self.refuse(call.name.span(), "a version stands behind a stream only", "write FROM s VERSION AS OF 'x'");
         }
-        let quarter = |i: &Interval| {
-            i.leading_field.as_ref().is_some_and(|f| f.to_string().eq_ignore_ascii_case("quarter"))
-                || i.value.to_string().to_lowercase().contains("quarter")
-        };
-        if let Expr::Interval(i) = &*expr
-            && quarter(i)
-            && let Some(Ok(value)) = interval::of_ast(expr)
-        {
+        if let Some(Ok(value)) = foreign_interval(expr) {
             let text = value.to_string();
             let text = text.trim_start_matches("INTERVAL ").trim_matches('\'').to_owned();
-            *expr = Expr::Interval(Interval {
-                value: Box::new(Expr::Value(Value::SingleQuotedString(text).with_empty_span())),
-                leading_field: None,
-                leading_precision: None,
-                last_field: None,
-                fractional_seconds_precision: None,
-            });
+            *expr = Expr::Interval(interval_of(text));
         }
         ControlFlow::Continue(())
+    }
+}
+
+fn interval_of(text: String) -> Interval {
+    Interval {
+        value: Box::new(Expr::Value(Value::SingleQuotedString(text).with_empty_span())),
+        leading_field: None,
+        leading_precision: None,
+        last_field: None,
+        fractional_seconds_precision: None,
+    }
+}
+
+/// The value of a literal interval with words that arrow does not read: quarters and times of day.
+fn foreign_interval(expr: &Expr) -> Option<Result<ebb_storage::interval::Interval, String>> {
+    let foreign = |text: &str| text.contains(':') || text.to_lowercase().contains("quarter");
+    match expr {
+        Expr::Interval(i) => {
+            let by_field = i.leading_field.as_ref().is_some_and(|f| foreign(&f.to_string()));
+            (by_field || foreign(&i.value.to_string())).then(|| interval::of_ast(expr))?
+        }
+        Expr::Cast { expr, data_type: DataType::Interval { .. }, .. } => match expr.as_ref() {
+            Expr::Value(v) => match &v.value {
+                Value::SingleQuotedString(text) if foreign(text) => interval::of_ast(&Expr::Interval(interval_of(text.clone()))),
+                _ => None,
+            },
+            _ => None,
+        },
+        _ => None,
     }
 }
 

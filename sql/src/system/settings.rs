@@ -12,10 +12,9 @@ pub(super) fn schema() -> SchemaRef {
     sheet::schema(&COLUMNS)
 }
 
-pub(super) fn rows(_: &Shared, cut: &Cut) -> Result<RecordBatch> {
-    let set = &cut.view.manifest().server_settings;
+pub(super) fn rows(shared: &Shared, _: &Cut) -> Result<RecordBatch> {
     let row = |s: &Setting| {
-        let own = set.get(s.name).filter(|_| s.scope == Scope::Server).map(text);
+        let own = (s.scope == Scope::Server).then(|| shared.engine.server_setting(s.name)).flatten().as_ref().map(text);
         let default = s.default_text();
         [s.name.into(), own.or_else(|| default.clone()).into(), default.into(), s.scope.to_string().into(), s.description.into()]
     };

@@ -3,6 +3,7 @@
 mod added;
 pub(crate) mod append;
 pub(crate) mod call;
+mod clocks;
 pub(crate) mod copy_binary;
 mod copy_decode;
 mod copy_in;

@@ -21,7 +21,7 @@ mod top_k;
 pub use clock::StatementTime;
 pub use convert::type_name;
 pub use rewrite::{rewrite_expr, rewrite_query, rewritten_names};
-pub(crate) use time_zone::read_times;
+pub(crate) use time_zone::{in_zone, read_times};
 
 use datafusion::{execution::FunctionRegistry, logical_expr::ScalarUDF};
 use std::sync::Arc;

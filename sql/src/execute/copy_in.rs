@@ -134,7 +134,10 @@ fn parsed(cut: &Cut, types: &[ColumnType], names: &[String], ingest: &Ingest) ->
         if let Some(row) = ingest.refused_null(i, &array) {
             return Err(no_null(format_args!("line {}", cut.line_of(row)), name));
         }
-        columns.push(array);
+        columns.push(match ingest.clocks().differ(array.data_type()) {
+            true => ingest.clocks().of_texts(cut.texts(i, name)?, array)?,
+            false => array,
+        });
     }
     Ok(columns)
 }

@@ -3,6 +3,7 @@
 //! Guards: whatever can fail on a row fails here, before anything is logged; all rows of a statement become visible together or not at
 //! all; memory is bounded, since what grows large is staged.
 
+use super::clocks::Clocks;
 use crate::{
     Error, Result, Session,
     bind::{expression::RowValue, names},
@@ -20,7 +21,7 @@ use arrow::{
 use datafusion::execution::SessionState;
 use ebb_engine::{InsertOptions, StagedInsert, Timestamp, upgrade};
 use ebb_storage::stream_def::{ColumnDef, DefaultKind, SettingValue, StreamDef, TP_SN, TP_TIME, tp_time_field};
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 /// Rows above this are staged.
 const STAGE_ROWS: usize = 262_144;
@@ -158,6 +159,7 @@ pub(crate) struct Ingest {
     fills: Vec<Fill>,
     stages: Vec<Stage>,
     now: Timestamp,
+    clocks: Clocks,
     held: Vec<RecordBatch>,
     held_rows: usize,
     held_bytes: usize,
@@ -200,6 +202,7 @@ impl Ingest {
             fills,
             stages,
             now,
+            clocks: Clocks::of(state),
             held: Vec::new(),
             held_rows: 0,
             held_bytes: 0,
@@ -217,6 +220,10 @@ impl Ingest {
         (0..array.len()).find(|row| array.is_null(*row))
     }
 
+    pub(super) fn clocks(&self) -> &Clocks {
+        &self.clocks
+    }
+
     fn options(&self) -> InsertOptions {
         InsertOptions { schema_version: self.target.def.schema_version, branch: self.target.branch.clone(), ..InsertOptions::default() }
     }
@@ -225,8 +232,21 @@ impl Ingest {
     pub async fn push(&mut self, columns: &[ArrayRef], rows: usize) -> Result<()> {
         match rows {
             0 => Ok(()),
-            _ => self.take(self.complete(columns, rows, &[])?).await,
+            _ => self.take(self.complete(&self.moments(columns)?, rows, &[])?).await,
         }
+    }
+
+    /// Times that name no zone become moments where the column has one.
+    fn moments<'a>(&self, columns: &'a [ArrayRef]) -> Result<Cow<'a, [ArrayRef]>> {
+        let differ = |c: &TargetColumn| self.clocks.differ(c.field.data_type());
+        if !self.target.columns.iter().any(differ) {
+            return Ok(Cow::Borrowed(columns));
+        }
+        let moment = |(given, c): (&ArrayRef, &TargetColumn)| match differ(c) {
+            true => self.clocks.moments(given, self.fitted(given, c.place)?),
+            false => Ok(given.clone()),
+        };
+        columns.iter().zip(&self.target.columns).map(moment).collect::<Result<Vec<_>>>().map(Cow::Owned)
     }
 
     /// As [`Self::push`]; `missing` says for each column which of its values are none, so that its default stands there.

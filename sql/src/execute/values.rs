@@ -1,7 +1,10 @@
 //! Rows of INSERT ... VALUES as columns. Literals take a path of their own, whole columns at a time, since scripts bring a hundred
 //! thousand of them; anything else is evaluated cell by cell.
 
-use super::ingest::{Target, fit};
+use super::{
+    clocks::Clocks,
+    ingest::{Target, fit},
+};
 use crate::{
     Error, Result,
     bind::expression,
@@ -42,24 +45,29 @@ fn column(state: &SessionState, target: &Target, i: usize, rows: &[Vec<Expr>], p
     let field = &target.columns[i].field;
     let moment = ColumnType::DateTime64(3, Some("UTC".into()));
     let ty = target.def.column(field.name()).map_or(&moment, |c| &c.ty);
+    let clocks = Clocks::of(state);
     let texts: Option<Vec<Option<Cow<'_, str>>>> = rows.iter().map(|row| row.get(i).and_then(|cell| literal(cell, ty))).collect();
     if let Some(texts) = texts {
-        return Ok(parse_text(texts.iter().map(|t| t.as_deref()), ty, field.name())?);
+        let texts = || texts.iter().map(|t| t.as_deref());
+        return clocks.of_texts(texts(), parse_text(texts(), ty, field.name())?);
     }
     let cell = |row: &Vec<Expr>| -> Result<ScalarValue> {
         let expr = row.get(i).ok_or_else(|| Error::internal("a row is too short"))?;
         let value = match (expr, literal(expr, ty)) {
             (_, Some(text)) => {
-                let array = parse_text(std::iter::once(text.as_deref()), ty, field.name())?;
+                let text = || std::iter::once(text.as_deref());
+                let array = clocks.of_texts(text(), parse_text(text(), ty, field.name())?)?;
                 return Ok(ScalarValue::try_from_array(&array, 0)?);
             }
             (Expr::Value(v), None) if matches!(v.value, Value::Placeholder(_)) => parameter(&v.value, params)?,
             _ => expression::constant(state, expr, params)?,
         };
+        let given = value.to_array()?;
         let array = match target.def.column(field.name()) {
-            Some(column) if !value.is_null() => coerce(&value.to_array()?, column)?,
-            _ => fit(&value.to_array()?, field.data_type())?,
+            Some(column) if !value.is_null() => coerce(&given, column)?,
+            _ => fit(&given, field.data_type())?,
         };
+        let array = clocks.moments(&given, array)?;
         Ok(ScalarValue::try_from_array(&array, 0)?)
     };
     let cells = rows.iter().map(cell).collect::<Result<Vec<_>>>()?;

@@ -106,38 +106,63 @@ pub fn read_times(texts: &ArrayRef, returns: &DataType, zone: Option<&str>) -> R
 
 /// Texts as moments: in `zone` where they name no offset.
 fn of_texts(array: &ArrayRef, returns: &DataType, zone: Zone) -> Result<ArrayRef> {
-    let DataType::Timestamp(unit, named) = returns else { return exec_err!("{returns} is no timestamp") };
+    let DataType::Timestamp(unit, _) = returns else { return exec_err!("{returns} is no timestamp") };
     let ty = ColumnType::DateTime64(if *unit == TimeUnit::Nanosecond { 9 } else { 6 }, None);
     let texts = array.as_string::<i32>();
     let read = parse_text(texts.iter(), &ty, "").map_err(|r| Error::from(r.of_value()))?;
-    if zone.is_none() {
-        return moments(&read, returns);
+    match zone {
+        None => moments(&read, returns),
+        Some(_) => moments(&on_clocks(&read, zone, |row| texts.is_valid(row) && has_offset(texts.value(row)))?, returns),
     }
-    let fails = || exec_datafusion_err!("the time is out of range");
-    // The wall clock of the zone, but for texts that say how far from UTC they are.
-    let micros = utc_micros(&read)?;
-    let shift = |(row, text): (usize, Option<&str>)| -> Result<Option<i64>> {
-        let Some(text) = text else { return Ok(None) };
-        let local = micros.value(row);
-        let moment = if has_offset(text) { local } else { from_local(local, zone).ok_or_else(fails)? };
-        moment.checked_sub(local).map(Some).ok_or_else(fails)
-    };
-    let shifts = texts.iter().enumerate().map(shift).collect::<Result<Int64Array>>()?;
-    let (scale, values) = match read.data_type() {
-        DataType::Timestamp(TimeUnit::Nanosecond, _) => {
-            (1000, read.as_primitive::<TimestampNanosecondType>().reinterpret_cast::<Int64Type>())
+}
+
+/// Moments that `read` took from `given` as if they were UTC's, on the clocks of the zone that is named: times without a zone, dates, and texts
+/// that say no offset.
+///
+/// # Errors
+/// For a name that is no zone's, and for times out of range.
+pub fn in_zone(named: &str, given: &ArrayRef, read: &ArrayRef) -> Result<ArrayRef> {
+    let zone = named_zone(named)?;
+    match given.data_type() {
+        _ if zone.is_none() => Ok(read.clone()),
+        DataType::Timestamp(_, None) | DataType::Date32 | DataType::Date64 => on_clocks(read, zone, |_| false),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Dictionary(..) => {
+            let texts = arrow::compute::cast(given, &DataType::Utf8)?;
+            let texts = texts.as_string::<i32>();
+            on_clocks(read, zone, |row| texts.is_valid(row) && has_offset(texts.value(row)))
         }
-        _ => (1, read.as_primitive::<TimestampMicrosecondType>().reinterpret_cast::<Int64Type>()),
+        _ => Ok(read.clone()),
+    }
+}
+
+/// What the clocks of `zone` showed, as moments; rows that `stays` names are moments already.
+fn on_clocks(read: &ArrayRef, zone: Zone, stays: impl Fn(usize) -> bool) -> Result<ArrayRef> {
+    let fails = || exec_datafusion_err!("the time is out of range");
+    let micros = utc_micros(read)?;
+    let shift = |row: usize| -> Result<i64> {
+        if micros.is_null(row) || stays(row) {
+            return Ok(0);
+        }
+        let local = micros.value(row);
+        from_local(local, zone).and_then(|moment| moment.checked_sub(local)).ok_or_else(fails)
     };
-    let sums = values.iter().zip(shifts.iter()).map(|(v, s)| match (v, s) {
-        (Some(v), Some(s)) => s.checked_mul(scale).and_then(|s| v.checked_add(s)).map(Some).ok_or_else(fails),
-        _ => Ok(None),
-    });
-    let out = sums.collect::<Result<Int64Array>>()?;
-    Ok(match unit {
-        TimeUnit::Nanosecond => Arc::new(out.reinterpret_cast::<TimestampNanosecondType>().with_timezone_opt(named.clone())),
-        _ => Arc::new(out.reinterpret_cast::<TimestampMicrosecondType>().with_timezone_opt(named.clone())),
-    })
+    let moved = |value: Option<i64>, row: usize, scale: i64| match value {
+        None => Ok(None),
+        Some(v) => shift(row)?.checked_mul(scale).and_then(|s| v.checked_add(s)).map(Some).ok_or_else(fails),
+    };
+    match read.data_type() {
+        DataType::Timestamp(TimeUnit::Nanosecond, named) => {
+            let values = read.as_primitive::<TimestampNanosecondType>();
+            let out: TimestampNanosecondArray = values.iter().enumerate().map(|(row, v)| moved(v, row, 1000)).collect::<Result<_>>()?;
+            Ok(Arc::new(out.with_timezone_opt(named.clone())))
+        }
+        DataType::Timestamp(TimeUnit::Microsecond, named) => {
+            let values = read.as_primitive::<TimestampMicrosecondType>();
+            let out: TimestampMicrosecondArray = values.iter().enumerate().map(|(row, v)| moved(v, row, 1)).collect::<Result<_>>()?;
+            Ok(Arc::new(out.with_timezone_opt(named.clone())))
+        }
+        other => exec_err!("{other} is no timestamp"),
+    }
 }
 
 /// `...Z`, `...+02`, `...-05:30`: a sign behind the time of day.

@@ -7,7 +7,7 @@ use super::{
     respond::{self, SendingRows, complete, fields},
     types::{arrow_of, pg_type},
 };
-use crate::{Error, Outcome, Prepared, bind::argument::is_version, sqlstate};
+use crate::{Error, Outcome, Prepared, Session, bind::argument::is_version, sqlstate};
 use arrow::datatypes::{DataType, FieldRef};
 use async_trait::async_trait;
 use datafusion::common::ScalarValue;
@@ -98,7 +98,8 @@ impl QueryParser for Parser {
 }
 
 /// The parameters of a portal as values.
-fn values(portal: &Portal<Stored>) -> PgWireResult<Vec<ScalarValue>> {
+fn values(portal: &Portal<Stored>, session: &Session) -> PgWireResult<Vec<ScalarValue>> {
+    let zone = session.variable("timezone").unwrap_or_else(|| "UTC".to_owned());
     let prepared = &portal.statement.statement;
     if portal.parameters.len() != prepared.parameters.len() {
         let message = format!("the statement takes {} parameters, {} were bound", prepared.parameters.len(), portal.parameters.len());
@@ -115,7 +116,7 @@ fn values(portal: &Portal<Stored>) -> PgWireResult<Vec<ScalarValue>> {
         let name = is_version(target) && pg == Type::INT8 && format == FieldFormat::Text;
         let name = bytes.as_deref().filter(|text| name && text.iter().any(|b| !b.is_ascii_digit()));
         let (pg, ty) = if name.is_some() { (Type::TEXT, DataType::Utf8) } else { (pg, target.data_type().clone()) };
-        params::decode(i + 1, bytes.as_deref(), format, &pg, Some(&ty))
+        params::decode(i + 1, bytes.as_deref(), format, &pg, Some(&ty), &zone)
             .map_err(|bad| refused(&Error::invalid(bad.message).with_sqlstate(bad.sqlstate)))
     };
     portal.parameters.iter().zip(&prepared.parameters).enumerate().map(decode).collect()
@@ -190,8 +191,9 @@ impl ExtendedQueryHandler for Extended {
         if stored.undecided.is_none() {
             return Ok(DescribePortalResponse::new(self.parser.get_result_schema(stored, format)?));
         }
-        let params = values(portal)?;
-        let columns = self.connection.session.lock().await.columns(stored, &params).await.map_err(|e| refused(&e))?;
+        let mut session = self.connection.session.lock().await;
+        let params = values(portal, &session)?;
+        let columns = session.columns(stored, &params).await.map_err(|e| refused(&e))?;
         Ok(DescribePortalResponse::new(columns.map_or(Ok(Vec::new()), |schema| fields(&schema, format))?))
     }
 
@@ -227,7 +229,7 @@ impl Extended {
             Some(rows) => rows,
             None => {
                 let token = self.connection.running.begin();
-                let params = values(portal)?;
+                let params = values(portal, session)?;
                 let prepared = &portal.statement.statement;
                 // What stands alone before its Sync needs no transaction around it.
                 if session.in_implicit() || !self.connection.sync_follows.load(Ordering::Acquire) {

@@ -11,7 +11,10 @@ use super::{
     encode::{PG_EPOCH_DAYS, PG_EPOCH_MICROS},
     types::{arrow_of, element_of},
 };
-use crate::types::{of_arrow, parse_text, text::unhex};
+use crate::{
+    functions::in_zone,
+    types::{of_arrow, parse_text, text::unhex},
+};
 use ebb_storage::column_type::ColumnType;
 
 /// What went wrong, with its SQLSTATE.
@@ -25,13 +28,15 @@ fn bad(n: usize, why: impl std::fmt::Display) -> BadParameter {
     BadParameter { sqlstate: "22P02", message: format!("parameter ${n}: {why}") }
 }
 
-/// Parameter `n` (from 1), encoded as `pg`, as a value of type `target` where the statement knows it.
+/// Parameter `n` (from 1), encoded as `pg`, as a value of type `target` where the statement knows it. A time that names no zone is read
+/// on the clocks of `zone` where the statement needs a moment.
 pub fn decode(
     n: usize,
     bytes: Option<&[u8]>,
     format: FieldFormat,
     pg: &Type,
     target: Option<&DataType>,
+    zone: &str,
 ) -> Result<ScalarValue, BadParameter> {
     let Some(bytes) = bytes else {
         return match target {
@@ -44,9 +49,19 @@ pub fn decode(
         FieldFormat::Binary => from_binary(n, bytes, pg)?,
     };
     match target {
-        Some(t) if *t != value.data_type() && *t != DataType::Null => cast(n, &value, t),
+        Some(t) if *t != value.data_type() && *t != DataType::Null => {
+            let read = cast(n, &value, t)?;
+            match t {
+                DataType::Timestamp(_, Some(_)) if zone != "UTC" => moment(&value, &read, zone).map_err(|e| bad(n, e.strip_backtrace())),
+                _ => Ok(read),
+            }
+        }
         _ => Ok(value),
     }
+}
+
+fn moment(given: &ScalarValue, read: &ScalarValue, zone: &str) -> datafusion::common::Result<ScalarValue> {
+    ScalarValue::try_from_array(&in_zone(zone, &given.to_array()?, &read.to_array()?)?, 0)
 }
 
 /// A value in the binary form of `pg`, whose message names no parameter.

@@ -5,7 +5,7 @@ use bytes::BytesMut;
 use proptest::prelude::*;
 
 fn text(value: &str, pg: Type, target: &DataType) -> Result<ScalarValue, BadParameter> {
-    decode(1, Some(value.as_bytes()), FieldFormat::Text, &pg, Some(target))
+    decode(1, Some(value.as_bytes()), FieldFormat::Text, &pg, Some(target), "UTC")
 }
 
 #[test]
@@ -26,8 +26,8 @@ fn what_does_not_fit_is_named() {
     let error = text("4x", Type::INT4, &DataType::Int32).unwrap_err();
     assert_eq!((error.sqlstate, error.message.as_str()), ("22P02", "parameter $1: '4x' is no integer"));
     assert!(text("300", Type::INT4, &DataType::Int8).unwrap_err().message.contains("$1"));
-    assert!(decode(2, Some(&[1, 2]), FieldFormat::Binary, &Type::INT4, None).unwrap_err().message.contains("2 bytes"));
-    assert_eq!(decode(1, Some(&[0xff]), FieldFormat::Text, &Type::TEXT, None).unwrap_err().sqlstate, "22021");
+    assert!(decode(2, Some(&[1, 2]), FieldFormat::Binary, &Type::INT4, None, "UTC").unwrap_err().message.contains("2 bytes"));
+    assert_eq!(decode(1, Some(&[0xff]), FieldFormat::Text, &Type::TEXT, None, "UTC").unwrap_err().sqlstate, "22021");
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn arrays_in_binary_and_text() {
     for word in [1, 1, 23, 2, 1, 4, 7, -1] {
         bytes.extend_from_slice(&i32::to_be_bytes(word));
     }
-    let decoded = |bytes: &[u8]| decode(1, Some(bytes), FieldFormat::Binary, &Type::INT4_ARRAY, Some(&ints));
+    let decoded = |bytes: &[u8]| decode(1, Some(bytes), FieldFormat::Binary, &Type::INT4_ARRAY, Some(&ints), "UTC");
     assert_eq!(decoded(&bytes), Ok(expected.clone()));
     assert_eq!(text("{7,NULL}", Type::INT4_ARRAY, &ints), Ok(expected.clone()));
     assert_eq!(text("{7,NULL}", Type::UNKNOWN, &ints), Ok(expected));
@@ -50,13 +50,13 @@ fn arrays_in_binary_and_text() {
     let mut huge = bytes[..12].to_vec();
     huge.extend_from_slice(&i32::MAX.to_be_bytes());
     assert!(decoded(&huge).is_err());
-    let address = decode(1, Some(&[2, 32, 0, 4, 10, 0, 0, 1]), FieldFormat::Binary, &Type::INET, None);
+    let address = decode(1, Some(&[2, 32, 0, 4, 10, 0, 0, 1]), FieldFormat::Binary, &Type::INET, None, "UTC");
     assert_eq!(address, Ok(ScalarValue::Utf8(Some("10.0.0.1".into()))));
 }
 
 #[test]
 fn null_takes_the_needed_type() {
-    assert_eq!(decode(1, None, FieldFormat::Text, &Type::UNKNOWN, Some(&DataType::Int64)), Ok(ScalarValue::Int64(None)));
+    assert_eq!(decode(1, None, FieldFormat::Text, &Type::UNKNOWN, Some(&DataType::Int64), "UTC"), Ok(ScalarValue::Int64(None)));
 }
 
 proptest! {
@@ -75,8 +75,24 @@ proptest! {
     #[test]
     fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
         for pg in [Type::BOOL, Type::INT8, Type::NUMERIC, Type::INTERVAL, Type::UUID, Type::JSONB, Type::DATE, Type::TIMESTAMPTZ, Type::INT4_ARRAY] {
-            let _ = decode(1, Some(&bytes), FieldFormat::Binary, &pg, Some(&DataType::Int64));
-            let _ = decode(1, Some(&bytes), FieldFormat::Text, &pg, None);
+            let _ = decode(1, Some(&bytes), FieldFormat::Binary, &pg, Some(&DataType::Int64), "UTC");
+            let _ = decode(1, Some(&bytes), FieldFormat::Text, &pg, None, "UTC");
         }
+    }
+}
+
+#[test]
+fn times_without_a_zone_are_on_the_sessions_clocks() {
+    let moment = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+    let noon = |hour: i64| Ok(ScalarValue::TimestampMicrosecond(Some((1_782_864_000 + hour * 3600) * 1_000_000), Some("UTC".into())));
+    let read = |text: &str, pg: Type, zone: &str| decode(1, Some(text.as_bytes()), FieldFormat::Text, &pg, Some(&moment), zone);
+    assert_eq!(read("2026-07-01 12:00:00", Type::TIMESTAMPTZ, "UTC"), noon(12));
+    assert_eq!(read("2026-07-01 12:00:00", Type::TIMESTAMPTZ, "Europe/Berlin"), noon(10));
+    assert_eq!(read("2026-07-01 12:00:00+00", Type::TIMESTAMPTZ, "Europe/Berlin"), noon(12));
+    // A client's timestamp of its own, 2026-07-01 12:00:00 in PostgreSQL's count from 2000.
+    let micros = (1_782_864_000_i64 + 12 * 3600 - 946_684_800) * 1_000_000;
+    for (pg, hour) in [(Type::TIMESTAMP, 10), (Type::TIMESTAMPTZ, 12)] {
+        let read = decode(1, Some(&micros.to_be_bytes()), FieldFormat::Binary, &pg, Some(&moment), "Europe/Berlin");
+        assert_eq!(read, noon(hour), "{pg}");
     }
 }

@@ -8,7 +8,7 @@ mod args;
 mod check;
 mod import;
 mod quickstart;
-mod script;
+pub mod script;
 mod serve;
 mod shell;
 mod simulate;

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod copying;
+mod docs;
 mod history;
 mod importing;
 mod indexes;

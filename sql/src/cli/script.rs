@@ -1,8 +1,8 @@
-//! `ebb sql`: statements run one by one in a session of their own, answers printed.
+//! `ebb sql`: statements run one by one in a session of their own, answers printed on a [`Screen`].
 
 use super::{
     args::Opening,
-    complain, open, put, say,
+    open,
     shell::{self, Short},
     table::Table,
 };
@@ -84,14 +84,42 @@ impl<R: BufRead> CopySource for Lines<'_, R> {
     }
 }
 
+/// Where answers and complaints are shown.
+pub trait Screen: Send {
+    /// Bytes that may be no text.
+    fn say(&mut self, bytes: &[u8]);
+    fn complain(&mut self, text: &str);
+}
+
+/// Standard output and standard error.
+struct Terminal;
+
+impl Screen for Terminal {
+    fn say(&mut self, bytes: &[u8]) {
+        super::put(bytes);
+    }
+    fn complain(&mut self, text: &str) {
+        super::complain(text);
+    }
+}
+
 pub struct Runner {
     pub session: Session,
     pub timing: bool,
+    screen: Box<dyn Screen>,
 }
 
 impl Runner {
     pub fn new(session: Session) -> Self {
-        Self { session, timing: false }
+        Self::on(session, Box::new(Terminal))
+    }
+
+    pub fn on(session: Session, screen: Box<dyn Screen>) -> Self {
+        Self { session, timing: false, screen }
+    }
+
+    fn say(&mut self, text: &str) {
+        self.screen.say(text.as_bytes());
     }
 
     /// Statements of a text, one line after another; the first error ends it. Each statement is a transaction of its own unless the
@@ -139,7 +167,7 @@ impl Runner {
         if let Err(e) = &done
             && let Some(place) = place(sql, first, e, begun)
         {
-            complain(&place);
+            self.screen.complain(&place);
         }
         done
     }
@@ -159,11 +187,11 @@ impl Runner {
             let done = self.answer(statement, data, cancel).await;
             waiting.abort();
             for n in self.session.take_notices() {
-                complain(&format!("{}: {}", n.severity, n.message));
+                self.screen.complain(&format!("{}: {}", n.severity, n.message));
             }
             done?;
             if self.timing {
-                say(&format!("Time: {:.3} ms\n", watch.elapsed().as_secs_f64() * 1000.0));
+                self.say(&format!("Time: {:.3} ms\n", watch.elapsed().as_secs_f64() * 1000.0));
             }
         }
         Ok(())
@@ -175,22 +203,25 @@ impl Runner {
         let zone = self.session.variable("timezone").and_then(|name| Zone::named(&name)).unwrap_or(Zone::Utc);
         match outcome {
             Outcome::Empty => {}
-            Outcome::Command { tag } => say(&format!("{tag}\n")),
+            Outcome::Command { tag } => self.say(&format!("{tag}\n")),
             Outcome::Rows { schema, mut stream, .. } => {
                 let mut table = Table::new(&schema).in_zone(zone);
                 while let Some(batch) = stream.next().await {
                     table.push_batch(&batch?).map_err(|e| Error::internal(e.to_string()))?;
                 }
-                say(&table.render());
+                self.say(&table.render());
             }
-            Outcome::CopyIn(copy) => say(&format!("COPY {}\n", feed(copy, data).await?)),
+            Outcome::CopyIn(copy) => {
+                let rows = feed(copy, data).await?;
+                self.say(&format!("COPY {rows}\n"));
+            }
             Outcome::CopyOut(mut copy) => {
                 let mut writer = CopyWriter::new(copy.options, &copy.schema, zone);
-                writer.header().iter().for_each(|h| put(h));
+                writer.header().iter().for_each(|h| self.screen.say(h));
                 while let Some(batch) = copy.stream.next().await {
-                    put(&writer.rows(&batch?)?.concat());
+                    self.screen.say(&writer.rows(&batch?)?.concat());
                 }
-                writer.footer().iter().for_each(|f| put(f));
+                writer.footer().iter().for_each(|f| self.screen.say(f));
             }
         }
         Ok(())

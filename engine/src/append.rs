@@ -61,7 +61,11 @@ pub struct Pending {
     pub stream: StreamId,
     pub info: RecordInfo,
     pub content: Content,
+    held: Vec<Held>,
 }
+
+/// What nobody else may have until a record is seen, whoever waits for that.
+pub type Held = tokio::sync::OwnedMutexGuard<()>;
 
 pub struct Appender {
     order: Mutex<Order>,
@@ -112,6 +116,15 @@ impl Appender {
     /// `NotFound` where a stream was dropped, `Full` where the log's disk is full; what the log says once it is poisoned, after which
     /// it is not known whether the records are durable.
     pub async fn append(&self, core: &Core, records: Vec<NewRecord>) -> Result<Vec<Sn>> {
+        self.append_holding(core, records, Vec::new()).await
+    }
+
+    /// [`Self::append`] of records that stand on what these guards keep as it is. They are let go of once the records are seen or fail,
+    /// also where nobody waits for that any more.
+    ///
+    /// # Errors
+    /// As `append`.
+    pub async fn append_holding(&self, core: &Core, records: Vec<NewRecord>, held: Vec<Held>) -> Result<Vec<Sn>> {
         self.log.ready().await;
         let (sns, ticket) = {
             let mut order = self.order.lock();
@@ -150,7 +163,10 @@ impl Appender {
                 let header = RecordHeader { stream: r.stream, sn, branch, verb, schema_version, time, key: r.key };
                 let info = info_of(&header, before, &r.content, r.rows_added);
                 logged.push(Record { header, body: r.body });
-                pending.push(Pending { stream: r.stream, info, content: r.content });
+                pending.push(Pending { stream: r.stream, info, content: r.content, held: Vec::new() });
+            }
+            if let Some(last) = pending.last_mut() {
+                last.held = held;
             }
             decision::decide()?;
             let ticket = self.log.append(&logged, pending)?;
@@ -235,10 +251,13 @@ pub fn info_of(header: &RecordHeader, before: Sn, content: &Content, rows_added:
 
 /// Shows the records of a frame, all in one step.
 fn publish(live: &LiveCell, durable: Durable<Vec<Pending>>) {
+    // Let go of when all is seen.
+    let mut held = Vec::new();
     live.publish(|live| {
         let mut tails = HashMap::new();
         for unit in durable.units {
-            for (i, record) in unit.attachment.into_iter().enumerate() {
+            for (i, mut record) in unit.attachment.into_iter().enumerate() {
+                held.append(&mut record.held);
                 // A stream dropped meanwhile takes its records along.
                 if live.manifest.stream(record.stream).is_none() {
                     continue;

@@ -256,12 +256,10 @@ impl Engine {
     pub async fn drop_partition(&self, stream: StreamId, partition: &str) -> Result<Option<Sn>> {
         let core = &self.core;
         not_system(&core.stream(stream)?.def.database)?;
-        let one = core.change_lock(stream);
-        let _one = one.lock().await;
+        let one = core.change_lock(stream).lock_owned().await;
         // Rows of the tail are known by their partition once they are in parts.
         flush::flush(core, stream).await?;
-        let layout = core.layout_lock(stream);
-        let _layout = layout.lock().await;
+        let layout = core.layout_lock(stream).lock_owned().await;
         let view = self.read().stream(stream).ok_or_else(|| core.is_gone(stream))?;
         if !view.state.partitions.contains_key(partition) {
             let name = view.def.full_name();
@@ -269,7 +267,7 @@ impl Engine {
         }
         let Some(what) = whole_partition(core, &view, partition).await? else { return Ok(None) };
         let record = NewRecord::of_deletion(&view.state, BranchId::MAIN, Verb::DropPartition, what)?;
-        let sns = core.appender.append(core, vec![record]).await?;
+        let sns = core.appender.append_holding(core, vec![record], vec![layout, one]).await?;
         Ok(sns.first().copied())
     }
 

@@ -53,9 +53,8 @@ pub(crate) struct CopiesOf<'a> {
 impl CopiesOf<'_> {
     /// Removes them for every later cut of main; earlier cuts keep them. In how many parts they lie, and the bytes of those.
     pub async fn remove(&self, core: &Arc<Core>) -> Result<(Deleted, (u64, u64))> {
-        let one = core.change_lock(self.stream);
-        let _one = one.lock().await;
-        let (deleted, parts) = remove(core, &Search::Copies(self)).await?;
+        let one = core.change_lock(self.stream).lock_owned().await;
+        let (deleted, parts) = remove(core, &Search::Copies(self), one).await?;
         let state = core.stream(self.stream)?;
         let bytes = parts.iter().filter_map(|id| state.parts.get(id)).map(|p| p.placement.bytes).sum();
         Ok((deleted, (parts.len() as u64, bytes)))

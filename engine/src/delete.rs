@@ -6,7 +6,7 @@
 
 use crate::{
     Engine,
-    append::NewRecord,
+    append::{Held, NewRecord},
     core::{Core, busy},
     deduplicate::CopiesOf,
     expr::RowExpr,
@@ -81,9 +81,8 @@ impl Engine {
     /// nothing is removed then.
     pub async fn delete(&self, request: DeleteRequest) -> Result<Deleted> {
         let core = &self.core;
-        let one = core.change_lock(request.stream);
-        let _one = one.lock().await;
-        remove(core, &Search::Matching(&request)).await.map(|(deleted, _)| deleted)
+        let one = core.change_lock(request.stream).lock_owned().await;
+        remove(core, &Search::Matching(&request), one).await.map(|(deleted, _)| deleted)
     }
 }
 
@@ -130,23 +129,20 @@ impl Search<'_> {
     }
 }
 
-/// Removes what is sought, as one record; in which parts the rows lie. The caller holds the stream's change lock.
-pub(crate) async fn remove(core: &Arc<Core>, search: &Search<'_>) -> Result<(Deleted, Vec<PartId>)> {
-    let Some((record, _layout)) = prepare(core, search).await? else { return Ok(Default::default()) };
+/// Removes what is sought, as one record; in which parts the rows lie. `one` is the stream's change lock.
+pub(crate) async fn remove(core: &Arc<Core>, search: &Search<'_>, one: Held) -> Result<(Deleted, Vec<PartId>)> {
+    let Some((record, layout)) = prepare(core, search).await? else { return Ok(Default::default()) };
     let (rows, parts) = match &record.content {
         Content::Delete(what) => (what.rows, what.targets.iter().map(|t| t.part).collect()),
         _ => (0, Vec::new()),
     };
-    let sns = core.appender.append(core, vec![record]).await?;
+    let sns = core.appender.append_holding(core, vec![record], vec![layout, one]).await?;
     Ok((Deleted { sn: sns.first().copied(), rows }, parts))
 }
 
-/// Holds back what would replace parts of a stream.
-pub(crate) type LayoutGuard = tokio::sync::OwnedMutexGuard<()>;
-
 /// The record, and what keeps its targets there until it is appended; `None` where nothing is found. The caller holds the stream's change
 /// lock.
-async fn prepare(core: &Arc<Core>, search: &Search<'_>) -> Result<Option<(NewRecord, LayoutGuard)>> {
+async fn prepare(core: &Arc<Core>, search: &Search<'_>) -> Result<Option<(NewRecord, Held)>> {
     let stream = search.stream();
     let (layout, mut held) = (core.layout_lock(stream), None);
     loop {

@@ -21,4 +21,4 @@ pub use moving::{Changed, RollbackTo};
 pub use named::{NewRef, RefMade, RefMode};
 pub use readers::{NewReader, ReaderFrom, ReaderInfo};
 
-pub(crate) use expire::{needs_of, run_due, whole};
+pub(crate) use expire::{needs_of, run_due, run_due_unless_changing, whole};

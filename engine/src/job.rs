@@ -20,7 +20,7 @@ pub mod told;
 pub mod vacuum;
 
 use crate::{core::Core, plan::Plan};
-use ebb_storage::{Error, ErrorKind, Result};
+use ebb_storage::{Error, ErrorKind, Result, ids::PartId};
 use registry::JobGuard;
 use std::sync::Arc;
 
@@ -37,9 +37,20 @@ fn as_lost(core: &Core, plan: &Plan, e: Error) -> Error {
     }
 }
 
-/// Whether a disk is away: no fault of the part, which waits until it is back.
-fn is_outage(core: &Core, e: &Error) -> bool {
-    e.kind() == ErrorKind::Unavailable && core.disks.all().iter().any(|d| d.away().is_some())
+/// Whether a disk that the plan needs is away: no fault of the part, which waits until it is back.
+fn is_outage(core: &Core, plan: &Plan, e: &Error) -> bool {
+    if e.kind() != ErrorKind::Unavailable {
+        return false;
+    }
+    let state = core.stream(plan.stream()).ok();
+    let place = |p: &PartId| state.as_ref()?.parts.get(p).map(|m| m.placement.disk);
+    let mut disks = plan.targets().iter().map(|t| t.disk).chain(plan.parts().iter().filter_map(place));
+    disks.any(|id| core.disks.known(id).is_none_or(|d| d.away().is_some()))
+}
+
+/// Whether an error is the part's own: not that others changed it, that a disk is away, or that the engine is at its end.
+fn is_failure(core: &Core, plan: &Plan, e: &Error) -> bool {
+    !matches!(e.kind(), ErrorKind::Conflict | ErrorKind::NotFound | ErrorKind::Fenced) && !is_outage(core, plan, e)
 }
 
 /// Carries out a plan whose parts the guard holds; what failed is remembered with its parts.
@@ -57,11 +68,13 @@ pub async fn run(core: &Arc<Core>, plan: Plan, guard: JobGuard) -> Result<()> {
     let done = done.map_err(|e| as_lost(core, &plan, e));
     match &done {
         // These say of each part how it went.
-        Ok(()) if matches!(plan, Plan::Measure { .. } | Plan::Prune { .. } | Plan::Recompress { .. }) => {}
+        Ok(()) if matches!(plan, Plan::Measure { .. } | Plan::Prune { .. } | Plan::Expire { .. } | Plan::Recompress { .. }) => {}
         Ok(()) => core.jobs.succeeded(plan.parts()),
         // Planned anew from what is there now: no failure of the part.
         Err(e) if e.kind() == ErrorKind::Conflict || e.kind() == ErrorKind::NotFound => {}
-        Err(e) if is_outage(core, e) || matches!(plan, Plan::Prune { .. } | Plan::Recompress { .. }) => core.note(e),
+        Err(e) if is_outage(core, &plan, e) || matches!(plan, Plan::Prune { .. } | Plan::Expire { .. } | Plan::Recompress { .. }) => {
+            core.note(e);
+        }
         Err(e) => {
             core.note(e);
             core.jobs.failed(plan.parts(), core.now(), e);

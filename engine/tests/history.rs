@@ -645,3 +645,34 @@ async fn what_came_from_a_branch_stays_when_its_part_is_pruned() {
     assert_eq!(w.values_at(AsOf::Name("main".into())).await, left);
     w.sound_on_disk().await;
 }
+
+/// What main takes over of a part bit by bit ages bit by bit.
+#[tokio::test]
+async fn rows_of_a_branch_come_due_when_main_takes_them_over_whatever_was_counted_before() {
+    for whole in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let e = open(dir.path()).await;
+        let s = e.create_stream(aged("s"), false).await.unwrap();
+        e.insert(s, vec![rows(&[("h", START.0, 0)])], v1()).await.unwrap();
+        e.create_ref(s, branch("b")).await.unwrap();
+        let old = START.0 - 5 * DAY;
+        let add = async |v: i64, ts: i64| {
+            let of_branch = InsertOptions { branch: Some("b".into()), ..v1() };
+            e.insert(s, vec![rows(&[("h", ts, v)])], of_branch).await.unwrap();
+        };
+        add(1, old).await;
+        add(2, old).await;
+        add(3, if whole { old } else { START.0 }).await;
+        e.flush(Some(s)).await.unwrap();
+        e.cherrypick(s, Sn(2)).await.unwrap();
+        e.settle(None).await.unwrap();
+        assert_eq!(values(&e, s).await, [0], "1 is main's, and due");
+        for sn in [3, 4] {
+            e.cherrypick(s, Sn(sn)).await.unwrap();
+        }
+        e.settle(None).await.unwrap();
+        assert_eq!(values(&e, s).await, if whole { vec![0] } else { vec![0, 3] });
+        assert_eq!(values_at(&e, s, AsOf::Name("b".into())).await.unwrap(), [0, 1, 2, 3]);
+        assert_eq!(e.faults_of_records().await.unwrap(), Vec::<String>::new());
+    }
+}

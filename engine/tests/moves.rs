@@ -491,32 +491,39 @@ async fn a_server_goes_away_at_every_change_and_returns() {
 
 #[tokio::test]
 async fn a_prune_goes_on_where_one_part_cannot_be_read() {
-    // proves F15
-    let (machine, e) = ready().await;
-    let s = e
-        .create_stream(with(tiered("s", vec![delete("ts + 7 days", Some("host = 'b'"), 1)]), "max_parts_to_merge_at_once", 1), false)
-        .await
-        .unwrap();
-    for v in 0..5 {
-        e.insert(s, vec![rows(&[("a", day(0), v), ("b", day(0), 10 + v)])], v1()).await.unwrap();
-        e.flush(None).await.unwrap();
+    // proves F15: due rows that go, and those that a tag keeps in their part
+    for tagged in [false, true] {
+        let (machine, e) = ready().await;
+        let s = e
+            .create_stream(with(tiered("s", vec![delete("ts + 7 days", Some("host = 'b'"), 1)]), "max_parts_to_merge_at_once", 1), false)
+            .await
+            .unwrap();
+        for v in 0..5 {
+            e.insert(s, vec![rows(&[("a", day(0), v), ("b", day(0), 10 + v)])], v1()).await.unwrap();
+            e.flush(None).await.unwrap();
+        }
+        if tagged {
+            e.create_ref(s, tag("t")).await.unwrap();
+        }
+        let broken = e.read().stream(s).unwrap().parts[1].clone();
+        let whole = broken.store.get(&broken.key).await.unwrap().bytes().await.unwrap();
+        let store = machine.store("h");
+        store.delete(&broken.key).await.unwrap();
+        store.put(&broken.key, whole[..100].to_vec().into()).await.unwrap();
+        advance(&e, 8);
+        e.settle(None).await.unwrap();
+        let lines = e.explain_lifecycle(s, e.now()).unwrap();
+        let failing: Vec<_> = lines.iter().filter(|x| x.state == "backing_off").collect();
+        assert_eq!((lines.len(), failing.len()), (5, 1), "{lines:?}");
+        assert!(failing[0].reason.contains("damaged"), "{}", failing[0].reason);
+        let told = e.part_log().await.unwrap().into_iter().filter(|r| !r.error.is_empty()).count();
+        assert_eq!(told, 1, "told once, of the one");
+        store.delete(&broken.key).await.unwrap();
+        store.put(&broken.key, whole.into()).await.unwrap();
+        e.advance_clock(Interval::seconds(10)).unwrap();
+        e.settle(None).await.unwrap();
+        assert_eq!(values(&e, s).await, [0, 1, 2, 3, 4]);
     }
-    let broken = e.read().stream(s).unwrap().parts[1].clone();
-    let whole = broken.store.get(&broken.key).await.unwrap().bytes().await.unwrap();
-    let store = machine.store("h");
-    store.delete(&broken.key).await.unwrap();
-    store.put(&broken.key, whole[..100].to_vec().into()).await.unwrap();
-    advance(&e, 8);
-    e.settle(None).await.unwrap();
-    let lines = e.explain_lifecycle(s, e.now()).unwrap();
-    let failing: Vec<_> = lines.iter().filter(|x| x.state == "backing_off").collect();
-    assert_eq!((lines.len(), failing.len()), (5, 1), "{lines:?}");
-    assert!(failing[0].reason.contains("damaged"), "{}", failing[0].reason);
-    store.delete(&broken.key).await.unwrap();
-    store.put(&broken.key, whole.into()).await.unwrap();
-    e.advance_clock(Interval::seconds(10)).unwrap();
-    e.settle(None).await.unwrap();
-    assert_eq!(values(&e, s).await, [0, 1, 2, 3, 4]);
 }
 
 #[tokio::test]

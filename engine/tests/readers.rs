@@ -283,3 +283,23 @@ async fn a_reader_that_is_made_during_a_prune_is_heard() {
     e.settle(None).await.unwrap();
     assert_eq!(e.manifest().stream(s).unwrap().parts.values().map(|p| p.rows).sum::<u64>(), 1);
 }
+
+/// Parts that wait for a reader are looked at again when its lag is over, though nothing happens until then.
+#[tokio::test]
+async fn what_waits_for_a_reader_says_until_when() {
+    let mut w = World::new(def("s", vec![delete("ts", None, 1)])).await;
+    w.write(3).await;
+    w.e.flush(None).await.unwrap();
+    w.reader("r", ReaderFrom::Earliest, Some(3_600_000)).await.unwrap();
+    w.reader("sooner", ReaderFrom::Earliest, Some(60_000)).await.unwrap();
+    w.e.settle(None).await.unwrap();
+    let told = w.e.explain_lifecycle(w.s, w.e.now()).unwrap().remove(0);
+    let over = Timestamp(START.0 + 3_601_000_000 + 1);
+    assert_eq!((told.state.as_str(), told.next_attempt_at), ("pinned_by_reader", Some(over)));
+    w.e.advance_clock(Interval::seconds(3598)).unwrap();
+    w.e.settle(None).await.unwrap();
+    assert_eq!(values(&w.e, w.s).await.len(), 3, "within its lag");
+    w.e.advance_clock(Interval::seconds(1)).unwrap();
+    w.e.settle(None).await.unwrap();
+    assert!(values(&w.e, w.s).await.is_empty());
+}

@@ -88,6 +88,17 @@ impl Engine {
 pub async fn run_due(core: &Arc<Core>, stream: StreamId) -> Result<(bool, Option<Timestamp>)> {
     let one = core.change_lock(stream);
     let _one = one.lock().await;
+    run_alone(core, stream).await
+}
+
+/// [`run_due`] where no statement changes the stream's history, which may take as long as a scan of all its rows; `None` while one does.
+pub async fn run_due_unless_changing(core: &Arc<Core>, stream: StreamId) -> Result<Option<(bool, Option<Timestamp>)>> {
+    let one = core.change_lock(stream);
+    let Ok(_one) = one.try_lock() else { return Ok(None) };
+    run_alone(core, stream).await.map(Some)
+}
+
+async fn run_alone(core: &Arc<Core>, stream: StreamId) -> Result<(bool, Option<Timestamp>)> {
     let due = expire(core, stream, &Overrides::default()).await?;
     Ok((!due.is_empty(), due.next_at))
 }

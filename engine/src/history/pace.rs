@@ -1,7 +1,7 @@
 //! How often a stream's history is looked at: when the clock says something is due, and after changes, but not after every one of a
 //! stream with many records a second.
 
-use ebb_storage::{Timestamp, ids::StreamId, manifest::StreamState};
+use ebb_storage::{Timestamp, ids::StreamId, manifest::StreamState, refs::Reader};
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 /// Looks at a stream that changes all the time are this far apart.
@@ -14,6 +14,7 @@ pub struct Pace {
 
 struct Looked {
     state: Arc<StreamState>,
+    readers: Vec<Arc<Reader>>,
     at: Timestamp,
     next: Option<Timestamp>,
 }
@@ -24,9 +25,9 @@ impl Pace {
     }
 
     /// When the stream is to be looked at; not later than now: it is.
-    pub fn due_at(&self, state: &Arc<StreamState>, now: Timestamp) -> Option<Timestamp> {
+    pub fn due_at(&self, (state, readers): (&Arc<StreamState>, &[Arc<Reader>]), now: Timestamp) -> Option<Timestamp> {
         let Some(looked) = self.looked.get(&state.def.id) else { return Some(now) };
-        if Arc::ptr_eq(&looked.state, state) {
+        if Arc::ptr_eq(&looked.state, state) && looked.readers == readers {
             return looked.next;
         }
         // Other refs or another policy are looked at at once.
@@ -37,8 +38,8 @@ impl Pace {
         Some(looked.next.map_or(paced, |next| next.max(looked.at).min(paced)))
     }
 
-    pub fn looked(&mut self, state: Arc<StreamState>, at: Timestamp, next: Option<Timestamp>) {
-        self.looked.insert(state.def.id, Looked { state, at, next });
+    pub fn looked(&mut self, state: Arc<StreamState>, readers: Vec<Arc<Reader>>, at: Timestamp, next: Option<Timestamp>) {
+        self.looked.insert(state.def.id, Looked { state, readers, at, next });
     }
 }
 

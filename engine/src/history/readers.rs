@@ -85,6 +85,8 @@ impl Engine {
             }
         };
         let done = core.committer.commit_with(Vec::new(), edits, core.shows()).await;
+        // Parts that are due wait for it from now on, and until its lag is over.
+        core.jobs.wake();
         match done {
             Err(_) if exists && new.if_not_exists => Ok(false),
             other => other.map(|_| true),

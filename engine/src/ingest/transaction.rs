@@ -5,9 +5,10 @@
 
 use crate::{
     Engine,
+    append::Held,
     append::NewRecord,
     core::Core,
-    delete::{DeleteRequest, LayoutGuard, TakenRows, found_now, in_part_schema, matching, take},
+    delete::{DeleteRequest, TakenRows, found_now, in_part_schema, matching, take},
     ingest::{
         InsertOptions, Inserted, StagedInsert,
         content::{Content, Deleting, Target},
@@ -248,7 +249,7 @@ impl Transaction {
         let left = left.collect::<Result<Vec<_>>>()?;
         let (mut records, mut held, mut claims) = (Vec::new(), Vec::new(), Vec::new());
         let mut answers: Vec<Inserted> = Vec::with_capacity(self.steps.len());
-        let mut layouts: HashMap<StreamId, LayoutGuard> = HashMap::new();
+        let mut layouts: HashMap<StreamId, Held> = HashMap::new();
         let mut deleting: HashMap<(StreamId, BranchId), Vec<Step>> = HashMap::new();
         for (step, left) in std::mem::take(&mut self.steps).into_iter().zip(left) {
             match step {
@@ -289,7 +290,8 @@ impl Transaction {
         }
         // From here on the log may name the parts, also where this call is not waited for to its end.
         held.iter().for_each(|parts| parts.set_named(true));
-        let appended = core.appender.append(&core, records).await;
+        let guards = changing.into_iter().chain(layouts.into_values()).collect();
+        let appended = core.appender.append_holding(&core, records, guards).await;
         if appended.as_ref().is_err_and(surely_failed) {
             held.iter().for_each(|parts| parts.set_named(false));
         }
@@ -310,7 +312,7 @@ impl Transaction {
         branch: BranchId,
         steps: &[Step],
         held: &[Arc<Waiting>],
-        layouts: &mut HashMap<StreamId, LayoutGuard>,
+        layouts: &mut HashMap<StreamId, Held>,
     ) -> Result<Option<NewRecord>> {
         let core = &self.core;
         let mut all: BTreeMap<PartId, RowSet> = BTreeMap::new();

@@ -69,6 +69,7 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
         Expect::Schema { stream, version: state.def.schema_version },
         Expect::Refs { stream, version: state.refs_version },
     ];
+    expect.extend(replace::same_sight(&state, parts.iter().filter_map(|p| state.parts.get(p)).map(|m| m.as_ref())));
     let (mut done, mut failed) = (Vec::new(), None);
     for part in parts {
         let meta = state.parts.get(part).ok_or_else(|| Error::conflict(format!("part {part} is gone")))?;
@@ -80,8 +81,11 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
             }
             // One unreadable part must not keep the others' rows.
             Err(e) if e.kind() != ErrorKind::Fenced => {
-                core.jobs.failed(&[*part], core.now(), &e);
-                told::failure_of(core, plan, &[*part], &e).await;
+                let e = super::as_lost(core, plan, e);
+                if super::is_failure(core, plan, &e) {
+                    core.jobs.failed(&[*part], core.now(), &e);
+                    told::failure_of(core, plan, &[*part], &e).await;
+                }
                 failed.get_or_insert(e);
             }
             Err(e) => return Err(e),
@@ -126,8 +130,14 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
     let committed = core.committer.commit_with(expect, edits, core.shows()).await;
     match &committed {
         Ok(_) => core.jobs.succeeded(&done.iter().map(|d| d.meta.id).collect::<Vec<PartId>>()),
-        Err(e) if crate::write::surely_failed(e) => done.iter().for_each(|d| sets::abandon(core, (stream, d.meta.id), &d.rows)),
-        Err(_) => {}
+        Err(e) => {
+            if super::is_failure(core, plan, e) {
+                core.jobs.failed(&done.iter().map(|d| d.meta.id).collect::<Vec<PartId>>(), core.now(), e);
+            }
+            if crate::write::surely_failed(e) {
+                done.iter().for_each(|d| sets::abandon(core, (stream, d.meta.id), &d.rows));
+            }
+        }
     }
     committed?;
     failed.map_or(Ok(()), Err)

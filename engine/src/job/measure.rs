@@ -6,6 +6,7 @@ use crate::{
     job::{
         fate::Judge,
         registry::JobGuard,
+        replace,
         source::{Counts, Removal, Source, ruled},
     },
     plan::Plan,
@@ -42,6 +43,7 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
         let mut edits = Vec::with_capacity(chunk.len());
         let mut done = Vec::with_capacity(chunk.len());
         let mut expect = vec![Expect::Policy { stream, version: state.def.policy_version }];
+        expect.extend(replace::same_sight(&state, chunk.iter().filter_map(|p| state.parts.get(p)).map(|m| m.as_ref())));
         for part in chunk {
             let meta = state.parts.get(part).ok_or_else(|| Error::conflict(format!("part {part} is gone")))?;
             // One unreadable part must not keep the others from being measured.
@@ -53,7 +55,10 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
                     edits.push(Edit::Measured { stream, part: *part, facts });
                 }
                 Err(e) => {
-                    core.jobs.failed(&[*part], core.now(), &e);
+                    let e = super::as_lost(core, plan, e);
+                    if super::is_failure(core, plan, &e) {
+                        core.jobs.failed(&[*part], core.now(), &e);
+                    }
                     failed = Some(e);
                 }
             }

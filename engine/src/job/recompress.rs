@@ -55,7 +55,7 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
             }
             Err(e) if e.kind() == ErrorKind::Fenced => return Err(e),
             Err(e) => {
-                if !matches!(e.kind(), ErrorKind::Conflict | ErrorKind::NotFound) && !super::is_outage(core, &e) {
+                if super::is_failure(core, plan, &e) {
                     core.jobs.failed(&[*part], core.now(), &e);
                     told::failure_of(core, plan, &[*part], &e).await;
                 }

@@ -14,7 +14,7 @@ use crate::{
 };
 use ebb_storage::{
     Error, Result, Timestamp,
-    ids::{Fingerprint, PartId, Sn},
+    ids::{BranchId, Fingerprint, PartId, Sn},
     manifest::{
         Edit, Expect, Manifest, StreamState,
         edit::{PartEvent, Timer},
@@ -53,6 +53,13 @@ pub fn standing(core: &Core, state: &StreamState) -> Result<Vec<Expect>> {
         expect.push(Expect::StoragePolicy { name: policy.name.clone(), version: policy.version });
     }
     Ok(expect)
+}
+
+/// That main's newest lineage is what the job saw, where parts have rows of other branches: which of them age is told by it.
+pub fn same_sight<'a>(state: &StreamState, mut parts: impl Iterator<Item = &'a PartMeta>) -> Option<Expect> {
+    let of_others = parts.any(|p| p.origins.iter().any(|o| o.branch != BranchId::MAIN));
+    let from = state.lineages.get(&BranchId::MAIN)?.last()?.from;
+    of_others.then_some(Expect::Lineage { stream: state.def.id, branch: BranchId::MAIN, from })
 }
 
 /// That no reader within its MAX LAG has yet to read rows of these parts, of which rules take some: one that was made since the plan was

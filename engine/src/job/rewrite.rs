@@ -55,6 +55,7 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
     let expect = replace::standing(core, &state)?;
     let judge = core.judge(&state);
     let mut expect = expect;
+    expect.extend(replace::same_sight(&state, metas.iter().map(|m| m.as_ref())));
     if cutoff.is_some() {
         expect.push(Expect::Refs { stream, version: state.refs_version });
     }
@@ -77,7 +78,7 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
             Err(e) if !together && e.kind() != ErrorKind::Fenced => {
                 if !matches!(e.kind(), ErrorKind::Conflict) {
                     let e = super::as_lost(core, plan, e);
-                    if !super::is_outage(core, &e) {
+                    if super::is_failure(core, plan, &e) {
                         core.jobs.failed(&parts, core.now(), &e);
                         told::failure_of(core, plan, &parts, &e).await;
                     }
@@ -102,8 +103,15 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
             let done: Vec<PartId> = outputs.iter().flat_map(|o| o.sources.iter().map(|s| s.id)).collect();
             core.jobs.succeeded(&done);
         }
-        Err(e) if write::surely_failed(e) => outputs.into_iter().for_each(|o| o.abandon(core)),
-        Err(_) => {}
+        Err(e) => {
+            if !together && super::is_failure(core, plan, e) {
+                let parts: Vec<PartId> = outputs.iter().flat_map(|o| o.sources.iter().map(|s| s.id)).collect();
+                core.jobs.failed(&parts, core.now(), e);
+            }
+            if write::surely_failed(e) {
+                outputs.into_iter().for_each(|o| o.abandon(core));
+            }
+        }
     }
     committed.and(failed.map_or(Ok(()), Err))
 }
@@ -111,8 +119,7 @@ pub async fn run(core: &Arc<Core>, plan: &Plan, guard: &JobGuard) -> Result<()> 
 async fn commit(core: &Core, plan: &Plan, compiled: &Compiled, mut expect: Vec<Expect>, outputs: &mut [Output]) -> Result<()> {
     let stream = plan.stream();
     // What was deleted while the rewrite ran is carried along; until the commit nothing more is.
-    let layout = core.layout_lock(stream);
-    let _layout = layout.lock().await;
+    let layout = core.layout_lock(stream).lock_owned().await;
     let now = core.stream(stream)?;
     let now = folded::layout(&now, &core.live.read().tail(stream));
     for output in outputs.iter_mut() {
@@ -183,7 +190,13 @@ async fn commit(core: &Core, plan: &Plan, compiled: &Compiled, mut expect: Vec<E
         }
         Ok(edits)
     };
-    core.committer.commit_with(expect, edits, core.shows()).await?;
+    // Also where nobody waits for the commit any more.
+    let shows = core.shows();
+    let publish = move |m: &Arc<Manifest>| {
+        shows(m);
+        drop(layout);
+    };
+    core.committer.commit_with(expect, edits, publish).await?;
     Ok(())
 }
 

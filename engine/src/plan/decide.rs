@@ -95,7 +95,7 @@ impl<'a> Scene<'a> {
         !part.busy
             && !part.unneeded
             && !part.unmeasured
-            && !self.due(part.whole_due)
+            && !self.goes_whole(part)
             && part.backing_off(self.now).is_none()
             && self.away(part).is_none()
             && volume()
@@ -165,7 +165,7 @@ impl<'a> Scene<'a> {
             // Rows that go can be recorded as gone for main; rows that change cannot be both.
             let only_changes = action == Action::Delete && !self.due(part.removes_at);
             let why = match pin.by {
-                PinnedBy::Reader => Some((State::PinnedByReader, Timestamp::MAX)),
+                PinnedBy::Reader => Some((State::PinnedByReader, pin.until)),
                 PinnedBy::Tag => only_changes.then_some((State::PinnedByTag, part.removes_at)),
                 PinnedBy::Branch => only_changes.then_some((State::PinnedByBranch, part.removes_at)),
             };

@@ -114,6 +114,8 @@ pub struct PartView {
 pub struct Pin {
     pub by: PinnedBy,
     pub name: String,
+    /// When it lets go by itself; MAX where nobody knows.
+    pub until: Timestamp,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

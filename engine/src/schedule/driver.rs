@@ -19,6 +19,7 @@ use ebb_storage::{
     clock::pause,
     ids::{DiskId, PartId, Sn, StreamId},
     manifest::StreamState,
+    refs::Reader,
     rules::Action,
 };
 use std::{
@@ -129,24 +130,33 @@ async fn forget(core: &Arc<Core>, pace: &mut Pace, now: Timestamp, sooner: &mut 
     let states: Vec<Arc<StreamState>> = core.live.read().manifest.streams().cloned().collect();
     pace.retain(|id| states.iter().any(|s| s.def.id == id));
     for state in states {
-        match pace.due_at(&state, now) {
+        let id = state.def.id;
+        let before = readers_of(core, id);
+        match pace.due_at((&state, &before), now) {
             Some(at) if at > now => sooner(at),
             None => {}
-            Some(_) => match history::run_due(core, state.def.id).await {
-                Ok((_, next)) => {
+            // A statement that takes its time holds up nobody else: its stream's turn comes after it.
+            Some(_) => match history::run_due_unless_changing(core, id).await {
+                Ok(None) => {}
+                Ok(Some((_, next))) => {
                     next.iter().for_each(|at| sooner(*at));
-                    let after = core.live.read().manifest.stream(state.def.id).cloned();
-                    pace.looked(after.unwrap_or(state), now, next);
+                    let after = core.live.read().manifest.stream(id).cloned();
+                    pace.looked(after.unwrap_or(state), readers_of(core, id), now, next);
                 }
                 Err(e) if e.kind() == ErrorKind::Fenced => return Err(e),
                 Err(e) => {
                     core.note(&e);
-                    pace.looked(state, now, None);
+                    pace.looked(state, before, now, None);
                 }
             },
         }
     }
     Ok(())
+}
+
+fn readers_of(core: &Core, stream: StreamId) -> Vec<Arc<Reader>> {
+    let live = core.live.read();
+    live.manifest.readers.values().filter(|r| r.stream == stream).cloned().collect()
 }
 
 /// What a plan brings to disks and takes off them: disk, bytes that come, bytes that leave.

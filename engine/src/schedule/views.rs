@@ -67,7 +67,8 @@ pub struct Standing {
     history: Option<History>,
     /// Which records may stand for which.
     rounding: Rounding,
-    readers: Vec<Arc<Reader>>,
+    /// With the moment from which they protect nothing any more, if they read nothing until then.
+    readers: Vec<(Arc<Reader>, Timestamp)>,
 }
 
 struct History {
@@ -93,7 +94,8 @@ impl Standing {
             return Self { rounding: Rounding::of_plain(&layout, &core.leases.cuts(id, now)), ..none() };
         }
         let Some(whole) = history::whole(&live, id) else { return none() };
-        let readers = live.manifest.readers.values().filter(|r| r.stream == id && r.protects(&whole, now)).cloned().collect();
+        let readers = live.manifest.readers.values().filter(|r| r.stream == id && r.protects(&whole, now));
+        let readers = readers.map(|r| (r.clone(), r.protects_until(&whole))).collect();
         let needs = history::needs_of(core, &whole);
         let rounding = Rounding::of(&whole, &needs);
         let history =
@@ -108,8 +110,9 @@ impl Standing {
 
     fn tell(&self, meta: &PartMeta, view: PartView) -> PartView {
         let view = PartView { forgets: plan::view::forgetting_pays(meta) && self.rounding.for_all(meta).is_some(), ..view };
-        let reader = self.readers.iter().find(|r| meta.max_sn() > r.sn);
-        let reader = reader.map(|r| Box::new(Pin { by: PinnedBy::Reader, name: r.name.clone() }));
+        // The last to let go.
+        let reader = self.readers.iter().filter(|(r, _)| meta.max_sn() > r.sn).max_by_key(|(_, until)| *until);
+        let reader = reader.map(|(r, until)| Box::new(Pin { by: PinnedBy::Reader, name: r.name.clone(), until: *until }));
         let Some(History { main, needs, dropped, sets }) = &self.history else { return PartView { pin: reader, ..view } };
         let origins = || meta.origins.iter().map(|o| (o.branch, o.sns));
         let seen = main.of_rows(origins());
@@ -127,7 +130,7 @@ impl Standing {
         let by_ref = || {
             let p = needs.pinned_by(meta)?;
             let by = if p.kind == RefKind::Tag { PinnedBy::Tag } else { PinnedBy::Branch };
-            Some(Box::new(Pin { by, name: p.name.clone() }))
+            Some(Box::new(Pin { by, name: p.name.clone(), until: Timestamp::MAX }))
         };
         let view = PartView { family, reclaimable, unneeded: needs.part_is_dead(meta), pin: reader.or_else(by_ref), ..view };
         match of_main || seen != Visibility::None {

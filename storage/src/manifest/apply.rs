@@ -61,10 +61,14 @@ impl Manifest {
             }
             Edit::LogApplied { lsn } => self.applied_lsn = self.applied_lsn.max(*lsn),
             Edit::SetLineage { stream, branch, lineage } => self.with_stream(*stream, |s| {
+                let before = s.seen(&s.head());
                 let mut all = s.lineages.get(branch).map(|l| l.as_ref().clone()).unwrap_or_default();
                 all.retain(|l| l.from < lineage.from);
                 all.push(lineage.clone());
                 s.lineages.insert_mut(*branch, Arc::new(all));
+                if *branch == BranchId::MAIN {
+                    s.forget_facts_of_others(&before);
+                }
                 Ok(())
             })?,
             Edit::SetRef { stream, r, lineage } => self.with_stream(*stream, |s| s.set_ref(r, lineage.as_ref()))?,

@@ -233,6 +233,22 @@ impl StreamState {
         }
     }
 
+    /// Main's head saw so much before, and may see other rows of branches now: when rules come due for parts that have such is to be
+    /// counted anew.
+    pub(super) fn forget_facts_of_others(&mut self, before: &Seen) {
+        let now = self.seen(&self.head());
+        let of_others =
+            |p: &PartMeta| p.origins.iter().filter(|o| o.branch != BranchId::MAIN).map(|o| (o.branch, o.sns)).collect::<Vec<_>>();
+        let changed = |p: &&Arc<PartMeta>| {
+            let others = of_others(p);
+            !p.facts.is_empty() && before.sns_of(others.iter().copied()) != now.sns_of(others.into_iter())
+        };
+        let changed: Vec<Arc<PartMeta>> = self.parts.values().filter(changed).cloned().collect();
+        for part in changed {
+            self.parts.insert_mut(part.id, Arc::new(PartMeta { facts: Vec::new(), ..part.as_ref().clone() }));
+        }
+    }
+
     /// The start of main's unbroken readable run; `None` while nothing was applied.
     pub fn history_from(&self) -> Option<Sn> {
         self.oldest_available().map(|(sn, _)| sn)

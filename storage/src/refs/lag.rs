@@ -34,6 +34,10 @@ impl Reader {
     pub fn protects(&self, state: &StreamState, now: Timestamp) -> bool {
         self.cut_off_at.is_none() && keeps_up_until(state, self).is_some_and(|until| now <= until)
     }
+    /// From when on it protects nothing any more, if it stays where it is and does protect something now.
+    pub fn protects_until(&self, state: &StreamState) -> Timestamp {
+        keeps_up_until(state, self).map_or(Timestamp::MAX, |until| until.saturating_add(std::time::Duration::from_micros(1)))
+    }
     /// Whether it fell behind: what it has not read may be gone.
     pub fn is_cut_off(&self, state: &StreamState, now: Timestamp) -> bool {
         self.cut_off_at.is_some() || keeps_up_until(state, self).is_some_and(|until| until < now)

@@ -113,7 +113,7 @@ fn a_folded_part_that_waits_for_another_says_so() {
 
 #[test]
 fn what_waits_for_another_reason_is_not_folded_with_others() {
-    let pin = || Some(Box::new(Pin { by: PinnedBy::Tag, name: "t".into() }));
+    let pin = || Some(Box::new(Pin { by: PinnedBy::Tag, name: "t".into(), until: NEVER }));
     let cases = [
         PartView { pin: pin(), ..due(2, 5) },
         PartView { busy: true, ..folded(2) },

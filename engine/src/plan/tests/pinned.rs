@@ -4,7 +4,7 @@ use super::*;
 use crate::plan::{Pin, PinnedBy};
 
 fn pinned(by: PinnedBy, of: PartView) -> PartView {
-    PartView { pin: Some(Box::new(Pin { by, name: "x".into() })), ..of }
+    PartView { pin: Some(Box::new(Pin { by, name: "x".into(), until: NEVER })), ..of }
 }
 
 fn kinds(plans: &[Plan]) -> Vec<(&'static str, usize)> {

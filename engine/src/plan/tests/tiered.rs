@@ -305,6 +305,18 @@ fn one_part_is_not_promised_the_room_of_another() {
     assert_eq!((planned.plans.len(), planned.waits_for_room), (2, true));
 }
 
+/// Due parts that nothing takes out are merged as others are, so that no number of them stops inserts.
+#[test]
+fn wholly_due_parts_are_merged_while_rules_are_stopped() {
+    let due = |n: u32| part(n, at(5), at(5));
+    let mut view = tiered(vec![RuleKind::Delete], (1..=8).map(due).collect());
+    assert_eq!(done(&view, 10).iter().map(|d| d.0).collect::<Vec<_>>(), ["drop"]);
+    view.stops.ttl_merges = true;
+    assert_eq!(done(&view, 10).iter().map(|d| d.0).collect::<Vec<_>>(), ["merge"]);
+    let Plan::Merge { delete_due, .. } = plan(&view, at(10)).plans.remove(0) else { panic!("a merge") };
+    assert!(!delete_due);
+}
+
 /// What came of a part in a codec counts where that was tried; what it has now is never asked to be larger.
 #[test]
 fn a_codec_in_which_a_part_does_not_fit_is_left_out() {

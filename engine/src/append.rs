@@ -5,7 +5,7 @@
 //! the queue have failed too, and numbering starts again from what is durable.
 
 use crate::{
-    core::Core,
+    core::{Core, busy},
     ingest::{
         content::{Content, Deleting, NewLineage},
         tail::Tail,
@@ -69,7 +69,7 @@ pub type Held = tokio::sync::OwnedMutexGuard<()>;
 
 pub struct Appender {
     order: Mutex<Order>,
-    log: LogWriter<Vec<Pending>>,
+    log: Arc<LogWriter<Vec<Pending>>>,
     /// The newest lsn that was published.
     published: Arc<Mutex<Lsn>>,
 }
@@ -106,7 +106,7 @@ impl Appender {
             publish(&live, durable);
             *newest.lock() = last;
         };
-        let log = LogWriter::start(log, sink)?;
+        let log = Arc::new(LogWriter::start(log, sink)?);
         Ok(Self { order: Mutex::new(Order { heads: HashMap::new(), last_time }), log, published })
     }
 
@@ -207,8 +207,15 @@ impl Appender {
     }
 
     /// Lets the log drop files whose records the manifest says are not needed.
-    pub fn trim(&self, core: &Core) {
-        if let Err(e) = self.log.trim(core.live.read().manifest.applied_lsn) {
+    pub async fn trim(&self, core: &Core) {
+        let (log, lock, applied) = (self.log.clone(), core.dir.clone(), core.live.read().manifest.applied_lsn);
+        let trimmed = busy(move || {
+            let trimmed = log.trim(applied);
+            // Also where nobody waits for it any more, nothing is removed without the directory's lock.
+            drop((log, lock));
+            trimmed
+        });
+        if let Err(e) = trimmed.await {
             core.note(&e);
         }
     }

@@ -80,6 +80,7 @@ impl Engine {
         for id in dropped {
             self.forget(id);
         }
+        self.core.appender.trim(&self.core).await;
         Ok(())
     }
 
@@ -218,6 +219,7 @@ impl Engine {
         };
         self.core.committer.commit_with(Vec::new(), |_, _| Ok(drops(&self.core, &[stream])), publish).await?;
         self.forget(stream);
+        self.core.appender.trim(&self.core).await;
         Ok(())
     }
 
@@ -228,7 +230,6 @@ impl Engine {
         for locks in [&self.core.flushing, &self.core.changing, &self.core.layouts] {
             locks.lock().remove(&stream);
         }
-        self.core.appender.trim(&self.core);
     }
 
     /// Removes every row of main as one record; its sn. Earlier cuts keep them until they are forgotten.

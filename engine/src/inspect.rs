@@ -11,7 +11,7 @@ use crate::{
 use arrow::{array::AsArray, datatypes::Int64Type};
 use ebb_storage::{
     Error, ErrorKind, Result,
-    disk::{Disk as AnyDisk, DurableFs, default_disk, open::read_format},
+    disk::{Connect, Disk as AnyDisk, DiskDef, DurableFs, connect::Real, default_disk, open::read_format},
     ids::{ColumnId, DatabaseId, DiskId, Lsn, Sn},
     log::{
         LogDir, LogFile, RealLogDir,
@@ -101,7 +101,7 @@ pub async fn check(dir: &Path) -> Result<Report> {
             Live::new(manifest.clone())
         }
     };
-    look_at_disk(&mut report, &live, (DiskId::DEFAULT, &disk), &database).await?;
+    look_at_disk(&mut report, &live, (&default_disk(dir), &disk), &database).await?;
     for (_, _, path) in sets::named(&database, &live) {
         if let Err(e) = sets::read(&disk, &path).await {
             report.damage.push(e.to_string());
@@ -109,7 +109,7 @@ pub async fn check(dir: &Path) -> Result<Report> {
     }
     for def in manifest.disks.values() {
         let looked = match AnyDisk::open(def.as_ref().clone(), &database).await {
-            Ok(disk) => look_at_disk(&mut report, &live, (def.id, &disk.store), &database).await,
+            Ok(disk) => look_at_disk(&mut report, &live, (def, &disk.store), &database).await,
             Err(e) => Err(e),
         };
         if let Err(e) = looked {
@@ -153,11 +153,19 @@ fn look_at_log(report: &mut Report, log: &dyn LogDir, database: &DatabaseId, app
 
 /// # Errors
 /// What the disk says when it is listed; nothing of it was counted then.
-async fn look_at_disk(report: &mut Report, live: &Live, (id, disk): (DiskId, &Arc<dyn ObjectStore>), database: &DatabaseId) -> Result<()> {
-    for orphan in sweep::orphans(database, &live.manifest, id, disk, |s, p| live.stages(s, p)).await? {
+async fn look_at_disk(
+    report: &mut Report,
+    live: &Live,
+    (def, disk): (&DiskDef, &Arc<dyn ObjectStore>),
+    database: &DatabaseId,
+) -> Result<()> {
+    for left in Real.left_over(def, &key::parts_prefix(database))? {
+        report.garbage.push(format!("{}: a write that was cut off left it", left.file.display()));
+    }
+    for orphan in sweep::orphans(database, &live.manifest, def.id, disk, |s, p| live.stages(s, p)).await? {
         report.garbage.push(format!("{} ({} bytes): no part has it", orphan.path, orphan.bytes));
     }
-    verify_parts(report, live, (id, disk), database).await;
+    verify_parts(report, live, (def.id, disk), database).await;
     Ok(())
 }
 

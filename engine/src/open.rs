@@ -15,7 +15,7 @@ use crate::{
         keys::Keys,
         tail::Tail,
     },
-    job::registry::Jobs,
+    job::{registry::Jobs, vacuum},
     limits,
     live::{Live, LiveCell},
     logs, preview,
@@ -159,7 +159,7 @@ impl Engine {
         count_placed(&core);
         sets::load(&core, &core.live.read()).await?;
         logs::streams::ensure(&core).await?;
-        core.appender.trim(&core);
+        core.appender.trim(&core).await;
         Ok(Engine::begin(core))
     }
 }
@@ -296,6 +296,7 @@ async fn sweep_orphans(core: &Core) -> Result<()> {
             for orphan in sweep::orphans(database, &live.manifest, disk.id, &disk.store, |s, p| live.stages(s, p)).await? {
                 sweep::delete(&disk.store, &orphan.path).await?;
             }
+            vacuum::sweep_left_over(core, disk).await?;
             disk.tidy(&core.disks.opening).await
         };
         match swept.await {

@@ -6,10 +6,10 @@ mod support;
 
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
 use arrow::datatypes::Int64Type;
-use ebb_engine::{Clock, Disk, Engine, ErrorKind, InsertOptions, Places};
+use ebb_engine::{Clock, Disk, Engine, ErrorKind, Existing, InsertOptions, NewDisk, Places, inspect::check};
 use ebb_storage::{
     column_type::ColumnType,
-    disk::{DataDir, Space, space::Source},
+    disk::{DataDir, DiskKind, Space, open::read_format, space::Source},
     ids::{ColumnId, DiskId, SchemaVersion, StreamId},
     interval::Interval,
     manifest::edit::PartEvent,
@@ -115,6 +115,44 @@ async fn rows_that_unpack_to_much_are_staged_however_little_they_are() {
     assert_eq!(e.read().stream(s).unwrap().parts.len(), 2, "many that share a text");
     e.insert(s, vec![rows(&[("a", START.0, 3)])], v1()).await.unwrap();
     assert_eq!(e.read().stream(s).unwrap().parts.len(), 2, "a small one");
+}
+
+/// What a kill leaves of a file that was not whole yet, on any disk: no listing shows it. proves I9
+#[tokio::test]
+async fn what_a_crash_left_of_a_file_is_swept_from_every_local_disk() {
+    let (dir, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (away, place) = (second.path().join("away"), second.path().join("place"));
+    let e = open(dir.path()).await;
+    let kind = DiskKind::Local { path: place.clone() };
+    let disk = NewDisk { name: "slow".to_owned(), kind, capacity_bytes: None, max_usage_pct: 100 };
+    e.create_disk(disk, Existing::Refuse).await.unwrap();
+    drop(e);
+    let database = read_format(dir.path()).unwrap().unwrap();
+    let leave = || {
+        [dir.path(), &place].map(|root| {
+            let folder = root.join(&database.0).join("parts/7");
+            std::fs::create_dir_all(&folder).unwrap();
+            let file = folder.join("00000000000000000009.2.parquet#1");
+            std::fs::write(&file, "half").unwrap();
+            assert!(std::fs::write(folder.join("of a person#x"), "").is_ok());
+            file
+        })
+    };
+    let left = leave();
+    let told = check(dir.path()).await.unwrap();
+    assert!(told.is_clean() && left.iter().all(|f| told.garbage.iter().any(|g| g.contains(&f.display().to_string()))), "{told:?}");
+    drop(open(dir.path()).await);
+    assert_eq!(left.map(|f| f.exists()), [false, false]);
+    // A disk that is away at the opening is swept when it is back.
+    let left = leave();
+    std::fs::rename(&place, &away).unwrap();
+    let e = open(dir.path()).await;
+    assert!(!left[0].exists());
+    std::fs::rename(&away, &place).unwrap();
+    assert!(left[1].exists());
+    e.check_disks().await;
+    e.settle(None).await.unwrap();
+    assert!(!left[1].exists() && left[1].with_file_name("of a person#x").exists());
 }
 
 /// A merge that fails is told: by OPTIMIZE, by part_log, by the parts' state, whether rules exist or not.

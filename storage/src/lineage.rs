@@ -2,6 +2,7 @@
 
 use crate::ids::{BranchId, CommitNo, Sn};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// Sns from `after` (excluded) to `to` (included).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -23,7 +24,8 @@ impl SnRange {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SnSet {
-    ranges: Vec<SnRange>,
+    /// Shared: a state of a stream is cloned for every edit of it.
+    ranges: Arc<Vec<SnRange>>,
 }
 
 impl SnSet {
@@ -38,7 +40,7 @@ impl SnSet {
                 _ => merged.push(r),
             }
         }
-        Self { ranges: merged }
+        Self { ranges: Arc::new(merged) }
     }
     pub fn ranges(&self) -> &[SnRange] {
         &self.ranges
@@ -60,7 +62,18 @@ impl SnSet {
         range.is_empty() || self.ranges.get(i).is_some_and(|r| r.after <= range.after)
     }
     pub fn insert(&mut self, range: SnRange) {
-        *self = Self::new(self.ranges.iter().copied().chain([range]));
+        // Most that come are behind all others.
+        match self.ranges.last().map(|last| (range.after >= last.after, range.after <= last.to)) {
+            _ if range.is_empty() => {}
+            Some((true, touches)) => {
+                let ranges = Arc::make_mut(&mut self.ranges);
+                match ranges.last_mut().filter(|_| touches) {
+                    Some(last) => last.to = last.to.max(range.to),
+                    None => ranges.push(range),
+                }
+            }
+            _ => *self = Self::new(self.ranges.iter().copied().chain([range])),
+        }
     }
     /// Every sn above `after`, for ever.
     pub fn above(after: Sn) -> Self {
@@ -77,7 +90,7 @@ impl SnSet {
             let touched = other.ranges[from..].iter().take_while(move |b| b.after < a.to);
             touched.map(move |b| SnRange { after: a.after.max(b.after), to: a.to.min(b.to) })
         };
-        Self { ranges: self.ranges.iter().flat_map(both).collect() }
+        Self { ranges: Arc::new(self.ranges.iter().flat_map(both).collect()) }
     }
     /// The sns that are not in the other.
     pub fn minus(&self, other: &Self) -> Self {
@@ -86,7 +99,7 @@ impl SnSet {
         self.intersection(&Self::new(starts.zip(ends).map(|(after, to)| SnRange { after, to })))
     }
     pub fn union(&self, other: &Self) -> Self {
-        Self::new(self.ranges.iter().chain(&other.ranges).copied())
+        Self::new(self.ranges.iter().chain(other.ranges.iter()).copied())
     }
     /// Only the sns up to `to`.
     pub fn clipped(&self, to: Sn) -> Self {

@@ -136,7 +136,7 @@ async fn flush_now(core: &Core, stream: StreamId, forget: &[SnRange]) -> Result<
     }
     match committed {
         Ok(_) => {
-            core.appender.trim(core);
+            core.appender.trim(core).await;
             Ok(true)
         }
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),

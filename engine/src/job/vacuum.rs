@@ -1,16 +1,18 @@
 //! Deleting the objects of removed parts that no reader holds, and of parts that were given up (I8, I9).
 
 use crate::{
-    core::Core,
+    core::{Core, busy},
     disks::Disk,
     job::told::{Told, part_row},
 };
 use ebb_storage::{
     Error, Result,
+    disk::durable_fs::LeftOver,
     ids::DiskId,
     manifest::{Edit, edit::PartEvent},
+    part::key,
     pins::PinKey,
-    vacuum::sweep,
+    vacuum::{liveness::is_of, sweep},
 };
 
 /// Deletes what may go; how many objects of removed parts went. What lies on a disk that is away waits until it is back; an error of one
@@ -45,14 +47,25 @@ async fn sweep_what_is_back(core: &Core, failed: &mut Option<Error>) {
 async fn sweep_running(core: &Core, disk: &Disk) -> Result<()> {
     let database = &core.disks.database;
     let listed = sweep::listed(database, &disk.store).await?;
-    let candidates: Vec<_> = listed.into_iter().filter(|o| !o.is_of(|stream, part| core.inflight.contains(stream, part))).collect();
+    let candidates: Vec<_> = listed.into_iter().filter(|o| !is_of(&o.path, |stream, part| core.inflight.contains(stream, part))).collect();
     let live = core.live.read();
     for orphan in sweep::unnamed(candidates, database, &live.manifest, disk.id, |s, p| live.stages(s, p)) {
         sweep::delete(&disk.store, &orphan.path).await?;
     }
+    sweep_left_over(core, disk).await?;
     disk.tidy(&core.disks.opening).await?;
     disk.set_swept();
     Ok(())
+}
+
+/// Removes the temporary files that a crash left on a disk beside the data directory, but for those of what is being written.
+pub async fn sweep_left_over(core: &Core, disk: &Disk) -> Result<()> {
+    let Some(def) = disk.def.clone().filter(|d| d.id != DiskId::DEFAULT) else { return Ok(()) };
+    let (connect, prefix) = (core.disks.connect.clone(), key::parts_prefix(&core.disks.database));
+    let found = busy(move || connect.left_over(&def, &prefix)).await?;
+    // As with objects: first what lies there, then who is writing. No key is given out twice.
+    let left: Vec<_> = found.into_iter().filter(|l| !is_of(&l.object, |stream, part| core.inflight.contains(stream, part))).collect();
+    busy(move || Ok(left.iter().try_for_each(LeftOver::remove)?)).await
 }
 
 async fn delete_abandoned(core: &Core, failed: &mut Option<Error>) {

@@ -66,8 +66,15 @@ impl DurableFs {
 
     /// Removes the temporary files that a crash left below `prefix`. Only while nobody writes there. Returns how many went.
     pub fn sweep_staged(&self, prefix: &Path) -> io::Result<u64> {
+        let left = self.staged(prefix)?;
+        left.iter().try_for_each(LeftOver::remove)?;
+        Ok(left.len() as u64)
+    }
+
+    /// The temporary files below `prefix`: of writes that are on their way, or that a crash left.
+    pub fn staged(&self, prefix: &Path) -> io::Result<Vec<LeftOver>> {
         let mut todo: Vec<PathBuf> = vec![prefix.parts().fold(self.dirs.root.clone(), |dir, part| dir.join(part.as_ref()))];
-        let mut swept = 0;
+        let mut found = Vec::new();
         while let Some(dir) = todo.pop() {
             let entries = match fs::read_dir(&dir) {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
@@ -78,13 +85,20 @@ impl DurableFs {
                 let kind = entry.file_type()?;
                 if kind.is_dir() {
                     todo.push(entry.path());
-                } else if kind.is_file() && is_staged(&entry.file_name().to_string_lossy()) {
-                    fs::remove_file(entry.path())?;
-                    swept += 1;
+                } else if let (true, Some(object)) = (kind.is_file(), self.staged_for(&entry.path())) {
+                    found.push(LeftOver { file: entry.path(), object });
                 }
             }
         }
-        Ok(swept)
+        Ok(found)
+    }
+
+    /// The object that a file is to become; `None` where it is no temporary one.
+    fn staged_for(&self, file: &FsPath) -> Option<Path> {
+        let below = file.strip_prefix(&self.dirs.root).ok()?.to_str()?;
+        let (object, n) = below.rsplit_once('#')?;
+        let is_number = !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit());
+        is_number.then(|| Path::from(object))
     }
 
     fn file_of(&self, location: &Path) -> Result<PathBuf> {
@@ -92,8 +106,20 @@ impl DurableFs {
     }
 }
 
-fn is_staged(name: &str) -> bool {
-    name.rsplit_once('#').is_some_and(|(_, n)| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+/// A temporary file and the object that it was to become.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeftOver {
+    pub file: PathBuf,
+    pub object: Path,
+}
+
+impl LeftOver {
+    pub fn remove(&self) -> io::Result<()> {
+        match fs::remove_file(&self.file) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
+    }
 }
 
 /// Directories whose entry in their parent is known to be durable.

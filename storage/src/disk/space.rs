@@ -86,35 +86,58 @@ impl Space {
     }
 
     fn whole(&self) -> Result<(u64, u64)> {
-        let placed = self.used.lock().placed;
-        Ok(match &self.source {
-            Source::Unlimited => (u64::MAX, u64::MAX),
-            Source::Declared(capacity) => (*capacity, capacity.saturating_sub(placed)),
-            Source::FileSystem(path) => {
-                let s = rustix::fs::statvfs(path)
-                    .map_err(|e| Error::from(std::io::Error::from(e)).context(format!("disk '{}', {}", self.disk, path.display())))?;
-                (s.f_blocks.saturating_mul(s.f_frsize), s.f_bavail.saturating_mul(s.f_frsize))
-            }
-        })
+        let measured = self.measured()?;
+        Ok(self.of(measured, &self.used.lock()))
+    }
+
+    /// What the file system says, where it is asked: slow, and so never under the lock.
+    fn measured(&self) -> Result<Option<(u64, u64)>> {
+        let Source::FileSystem(path) = &self.source else { return Ok(None) };
+        let s = rustix::fs::statvfs(path)
+            .map_err(|e| Error::from(std::io::Error::from(e)).context(format!("disk '{}', {}", self.disk, path.display())))?;
+        Ok(Some((s.f_blocks.saturating_mul(s.f_frsize), s.f_bavail.saturating_mul(s.f_frsize))))
+    }
+
+    /// Total and free: a capacity that was declared has free what is not placed at this moment.
+    fn of(&self, measured: Option<(u64, u64)>, used: &Used) -> (u64, u64) {
+        match (&self.source, measured) {
+            (Source::Declared(capacity), _) => (*capacity, capacity.saturating_sub(used.placed)),
+            (_, Some(measured)) => measured,
+            (Source::Unlimited | Source::FileSystem(_), None) => (u64::MAX, u64::MAX),
+        }
     }
 
     /// What may still be reserved.
     pub fn available(&self) -> Result<u64> {
-        let (_, free) = self.total_and_free()?;
-        Ok(free.saturating_sub(self.used.lock().reserved))
+        let measured = self.measured()?;
+        Ok(self.left(measured, &self.used.lock()))
     }
 
+    fn left(&self, measured: Option<(u64, u64)>, used: &Used) -> u64 {
+        match self.of(measured, used) {
+            (u64::MAX, free) => free.saturating_sub(used.reserved),
+            (total, free) => free.saturating_sub(self.kept_back(total)).saturating_sub(used.reserved),
+        }
+    }
+
+    /// # Errors
+    /// `Full`, naming the disk, where less is left.
     pub fn reserve(self: &Arc<Self>, bytes: u64) -> Result<Reservation> {
-        let (_, free) = self.total_and_free()?;
+        let measured = self.measured()?;
+        self.reserve_of(measured, bytes)
+    }
+
+    fn reserve_of(self: &Arc<Self>, measured: Option<(u64, u64)>, bytes: u64) -> Result<Reservation> {
+        // What is placed and what is reserved are looked at together: a part on its way from one to the other is never in neither.
         let mut used = self.used.lock();
-        let available = free.saturating_sub(used.reserved);
+        let available = self.left(measured, &used);
         if bytes > available {
             return Err(Error::full(format!(
                 "disk '{}' has {available} bytes free, {bytes} are needed: free space or add a disk",
                 self.disk
             )));
         }
-        used.reserved += bytes;
+        used.reserved = used.reserved.saturating_add(bytes);
         drop(used);
         Ok(Reservation { space: self.clone(), bytes })
     }
@@ -155,3 +178,6 @@ impl Drop for Reservation {
         used.reserved = used.reserved.saturating_sub(self.bytes);
     }
 }
+
+#[cfg(test)]
+mod tests;

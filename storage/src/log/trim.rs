@@ -19,17 +19,10 @@ pub fn removable(files: &[FileName], applied: Lsn) -> usize {
     count
 }
 
-/// Removes them; `files` keeps what is left even if a removal fails.
-pub fn trim(dir: &dyn LogDir, files: &mut Vec<FileName>, applied: Lsn) -> Result<u64> {
-    let mut removed = 0;
-    for _ in 0..removable(files, applied) {
-        let name = files[0].to_string();
-        match dir.remove(&name) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(Error::from(e).context(format!("log file {name}"))),
-            _ => {}
-        }
-        files.remove(0);
-        removed += 1;
+/// Durable; one that is gone already is fine.
+pub fn remove(dir: &dyn LogDir, file: FileName) -> Result<()> {
+    match dir.remove(&file.to_string()) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::from(e).context(format!("log file {file}"))),
+        _ => Ok(()),
     }
-    Ok(removed)
 }

@@ -119,6 +119,8 @@ struct Shared<T> {
     room: Notify,
     /// Oldest first; the last one is current.
     files: Mutex<Vec<FileName>>,
+    /// Held while files are removed, one after the other.
+    trimming: Mutex<()>,
     dir: Arc<dyn LogDir>,
     limits: Limits,
 }
@@ -176,8 +178,15 @@ impl<T: Send + 'static> LogWriter<T> {
         let (file, length) = new_file(&*dir, &database, FileName { epoch, first_lsn: next_lsn })?;
         files.push(FileName { epoch, first_lsn: next_lsn });
         let queue = Queue { units: VecDeque::new(), bytes: 0, rotate: Vec::new(), closing: false, poison: None, halted: None };
-        let shared =
-            Arc::new(Shared { queue: Mutex::new(queue), work: Condvar::new(), room: Notify::new(), files: Mutex::new(files), dir, limits });
+        let shared = Arc::new(Shared {
+            queue: Mutex::new(queue),
+            work: Condvar::new(),
+            room: Notify::new(),
+            files: Mutex::new(files),
+            trimming: Mutex::default(),
+            dir,
+            limits,
+        });
         let frame = Vec::new();
         let seed = Seed::of(&database);
         let writer = Writer { shared: shared.clone(), database, seed, epoch, file, header: length, length, next_lsn, frame, sink };
@@ -273,8 +282,16 @@ impl<T: Send + 'static> LogWriter<T> {
     }
 
     /// Removes whole files whose records are all at or below `applied`, never the current one. Returns how many went.
+    /// Blocks; what is written meanwhile does not wait for it.
     pub fn trim(&self, applied: Lsn) -> Result<u64> {
-        trim::trim(&*self.shared.dir, &mut self.shared.files.lock(), applied)
+        let _one = self.shared.trimming.lock();
+        let mut old = self.files();
+        old.truncate(trim::removable(&old, applied));
+        for file in &old {
+            trim::remove(&*self.shared.dir, *file)?;
+            self.shared.files.lock().retain(|f| f != file);
+        }
+        Ok(old.len() as u64)
     }
 
     /// The log's files, oldest first, the current one last.

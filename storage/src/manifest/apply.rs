@@ -314,7 +314,8 @@ impl StreamState {
             self.record_time = self.record_time.max(record.time);
             // A branch that was dropped while records of it were on their way takes them along.
             if !self.lineages.contains_key(&record.branch) {
-                self.readable.remove(record.hull());
+                // Of it alone: other branches may have written between.
+                record.sns().for_each(|sns| self.readable.remove(sns));
                 continue;
             }
             self.heads.insert_mut(record.branch, record.sn);

@@ -53,12 +53,17 @@ fn checksum(version: u16, kind: Kind, compressed: bool, body: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64_with_seed(body, u64::from(version) << 16 | u64::from(kind as u8) << 8 | u64::from(compressed))
 }
 
-/// `name` is the object's, for the message.
+fn damaged(name: &str, why: &str) -> Error {
+    Error::corrupt(format!("{name} is damaged: {why}; restore it from a backup"))
+}
+
+/// Compares the bytes with what was written, without making anything of them; the body, and whether it is compressed. `name` is the
+/// object's, for the message.
 ///
 /// # Errors
-/// `Corrupt` where anything differs from what was written; `Invalid` for a newer format version.
-pub fn decode<T: DeserializeOwned>(kind: Kind, name: &str, bytes: &[u8]) -> Result<T> {
-    let damaged = |why: &str| Error::corrupt(format!("{name} is damaged: {why}; restore it from a backup"));
+/// As [`decode`].
+pub fn verify<'a>(kind: Kind, name: &str, bytes: &'a [u8]) -> Result<(&'a [u8], bool)> {
+    let damaged = |why: &str| damaged(name, why);
     let header = bytes.get(..HEADER).ok_or_else(|| damaged("it is cut short"))?;
     if &header[..4] != MAGIC {
         return Err(damaged("it does not begin as a manifest object"));
@@ -80,10 +85,20 @@ pub fn decode<T: DeserializeOwned>(kind: Kind, name: &str, bytes: &[u8]) -> Resu
     if word(16) != checksum(version, kind, header[7] == 1, body) {
         return Err(damaged("its checksum differs"));
     }
+    Ok((body, header[7] == 1))
+}
+
+/// `name` is the object's, for the message.
+///
+/// # Errors
+/// `Corrupt` where anything differs from what was written; `Invalid` for a newer format version.
+pub fn decode<T: DeserializeOwned>(kind: Kind, name: &str, bytes: &[u8]) -> Result<T> {
+    let damaged = |why: &str| damaged(name, why);
+    let (body, compressed) = verify(kind, name, bytes)?;
     let unpacked;
-    let json = match header[7] {
-        0 => body,
-        _ => {
+    let json = match compressed {
+        false => body,
+        true => {
             let size = zstd::zstd_safe::get_frame_content_size(body).ok().flatten().filter(|s| *s <= UNPACKED_MAX);
             let size = size.ok_or_else(|| damaged("its size is not stated"))?;
             unpacked = zstd::bulk::decompress(body, size as usize).map_err(|e| damaged(&e.to_string()))?;

@@ -191,8 +191,9 @@ impl Committer {
         let _one = self.checkpointing.lock().await;
         let manifest = self.current();
         if manifest.no.0 > self.checkpointed.load(Ordering::Relaxed) {
-            self.log.checkpoint(&manifest).await?;
-            self.checkpointed.store(manifest.no.0, Ordering::Relaxed);
+            let no = manifest.no;
+            self.log.checkpoint(manifest).await?;
+            self.checkpointed.store(no.0, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -210,7 +211,7 @@ impl Landing {
         let mut outcome = self.log.create(commit).await;
         let tells = |e: &Edit| matches!(e, Edit::PartLog(_) | Edit::LifecycleLog(_));
         // Rows that only tell of something are not worth the reserve.
-        let frees = commit.edits.iter().all(only_removes) && !commit.edits.iter().all(tells);
+        let frees = commit.edits.iter().all(needs_no_room) && !commit.edits.iter().all(tells);
         if frees && outcome.as_ref().is_err_and(|e| e.kind() == ErrorKind::Full) && (self.on_full)() {
             outcome = self.log.create(commit).await;
         }
@@ -283,7 +284,7 @@ pub fn not_before(clock: &Clock, newest: Timestamp, what: &str) -> Result<()> {
 }
 
 /// Whether an edit needs no new object but its commit's: such commits may use the reserved space.
-fn only_removes(edit: &Edit) -> bool {
+fn needs_no_room(edit: &Edit) -> bool {
     matches!(
         edit,
         Edit::RemovePart { .. }

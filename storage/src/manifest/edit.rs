@@ -41,7 +41,8 @@ pub enum Edit {
     AlterStream(Box<StreamDef>),
     /// The stream with its parts, refs and readers.
     DropStream(StreamId),
-    /// The log is folded up to `sn`; `records` are those newly folded, appends coalesced beyond a limit.
+    /// The log is folded up to `sn`; `records` are those newly folded, one line each; old appends are summed up then, where there are too
+    /// many lines.
     Apply {
         stream: StreamId,
         sn: Sn,

@@ -14,7 +14,10 @@ use crate::{
     stream_def::{SYSTEM_DATABASE, SettingValue, StreamDef},
 };
 use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 /// Lines of a stream's record list; older appends are summed up beyond it.
 pub const RECORD_LINES_MAX: usize = 10_000;
@@ -197,7 +200,7 @@ impl StreamState {
         }
     }
 
-    /// The definition under which something of `version` was written; the oldest kept one where that version is gone.
+    /// The definition under which something of `version` was written; today's where that version is gone.
     pub fn schema(&self, version: SchemaVersion) -> &Arc<StreamDef> {
         self.schemas.get(&version).unwrap_or(&self.def)
     }
@@ -218,6 +221,11 @@ impl StreamState {
     /// The ref of a branch; main has none.
     pub fn branch(&self, id: BranchId) -> Option<&Arc<Ref>> {
         self.refs.values().find(|r| r.kind == RefKind::Branch && r.cut.branch == id)
+    }
+
+    /// The refs of all branches, for who asks of many: each by itself is looked for among all refs.
+    pub fn branches(&self) -> HashMap<BranchId, &Arc<Ref>> {
+        self.refs.values().filter(|r| r.kind == RefKind::Branch).map(|r| (r.cut.branch, r)).collect()
     }
 
     /// What main's head sees.

@@ -117,6 +117,28 @@ async fn commits_are_found_again_with_and_without_a_checkpoint() {
     }
 }
 
+/// Commits go only once a checkpoint that stands for them can be read.
+#[tokio::test]
+async fn a_damaged_checkpoint_takes_the_place_of_no_commit() {
+    let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    let c = open(&store).await.unwrap().committer;
+    c.commit(vec![Edit::CreateDatabase { name: "x".into() }], vec![], |_| {}).await.unwrap();
+    c.checkpoint().await.unwrap();
+    let path = CommitLog::checkpoint_path(CommitNo(2));
+    let sound = store.get(&path).await.unwrap().bytes().await.unwrap();
+    let mut damaged = sound.to_vec();
+    damaged[30] ^= 1;
+    store.put(&path, damaged.into()).await.unwrap();
+    c.commit(vec![Edit::CreateDatabase { name: "y".into() }], vec![], |_| {}).await.unwrap();
+    let said = c.checkpoint().await.unwrap_err();
+    assert!(said.kind() == ErrorKind::Corrupt && said.message().contains(path.as_ref()), "{said}");
+    store.get(&CommitLog::commit_path(CommitNo(1))).await.unwrap();
+    store.put(&path, sound.into()).await.unwrap();
+    c.checkpoint().await.unwrap();
+    assert!(store.get(&CommitLog::commit_path(CommitNo(1))).await.is_err());
+    assert!(open(&store).await.unwrap().manifest.databases.contains("y"));
+}
+
 /// The boundary says that there was more than what is left.
 #[tokio::test]
 async fn a_manifest_whose_end_is_gone_is_refused() {

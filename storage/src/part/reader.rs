@@ -6,14 +6,14 @@
 use crate::{
     Error, Result,
     ids::ColumnId,
-    part::{PartMeta, encode::field_id, remote::Remote, row_set::RowSet, store},
+    part::{PartMeta, encode::field_id, row_set::RowSet, store},
 };
 use arrow::{
     datatypes::{DataType, Field, Schema, SchemaRef},
     record_batch::RecordBatch,
 };
 use bytes::Bytes;
-use object_store::{GetResultPayload, ObjectStore, ObjectStoreExt, path::Path};
+use object_store::{ObjectStore, path::Path};
 use parquet::{
     arrow::{
         ProjectionMask,
@@ -23,22 +23,16 @@ use parquet::{
     },
     bloom_filter::Sbbf,
     errors::{ParquetError, Result as ParquetResult},
-    file::{
-        metadata::{PageIndexPolicy, ParquetMetaData},
-        reader::{ChunkReader, Length},
-    },
+    file::metadata::{PageIndexPolicy, ParquetMetaData},
 };
 use std::{
-    fs::File,
-    io::Read,
-    os::unix::fs::FileExt,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
-use tokio::runtime::Handle;
 
-/// Objects of other stores up to this size are fetched whole, by one request.
-pub(super) const WHOLE_BYTES: u64 = 8 << 20;
+mod source;
+
+pub(super) use source::{Failure, Source};
 
 /// How texts are handed out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,14 +68,6 @@ pub struct PartReader {
     metadata: ArrowReaderMetadata,
 }
 
-/// A local file is read in place, a large object of another store by ranges.
-#[derive(Clone)]
-pub(super) enum Source {
-    File(Arc<File>, u64),
-    Remote(Arc<Remote>),
-    Bytes(Bytes),
-}
-
 impl PartReader {
     /// Opens the part after all its bytes were compared with its checksum.
     ///
@@ -96,15 +82,7 @@ impl PartReader {
     /// # Errors
     /// `NotFound`, or `Corrupt` where the footer cannot be read.
     pub async fn open(store: &Arc<dyn ObjectStore>, key: &Path) -> Result<Self> {
-        let found = store.get(key).await.map_err(|e| Error::from(e).context(key))?;
-        let source = match found.payload {
-            GetResultPayload::File(file, _) => Source::File(Arc::new(file), found.meta.size),
-            GetResultPayload::Stream(_) if found.meta.size <= WHOLE_BYTES => Source::Bytes(found.bytes().await?),
-            GetResultPayload::Stream(_) => {
-                let size = found.meta.size;
-                Source::Remote(Arc::new(Remote::new(store.clone(), key.clone(), size, Handle::current())))
-            }
-        };
+        let source = Source::open(store, key).await.map_err(|e| e.context(key))?;
         let (k, s) = (key.clone(), source.clone());
         let load = move || {
             let options = opening();
@@ -270,101 +248,17 @@ impl Iterator for PartRows {
     }
 }
 
-/// Runs a decoder over bytes that may be damaged.
+/// Runs a decoder over bytes that may be damaged. What the store is to blame for, [`Source::blame`] knows.
 pub(super) fn guarded<T>(key: &Path, f: impl FnOnce() -> ParquetResult<T>) -> Result<T> {
     let damaged = |why: &dyn std::fmt::Display| {
         Error::corrupt(format!("{key} cannot be read: {why}; check the disk, restore the part from a backup"))
     };
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(Ok(value)) => Ok(value),
-        // An early end is the bytes' fault, not the disk's.
-        Ok(Err(ParquetError::External(e)))
-            if e.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() != std::io::ErrorKind::UnexpectedEof) =>
-        {
-            Err(Error::unavailable(format!("{key} cannot be read: {e}")))
-        }
         Ok(Err(e)) => Err(damaged(&e)),
         Err(_) => Err(damaged(&"its bytes make no sense to the decoder")),
     }
 }
 
-impl Source {
-    /// `e` where the bytes are at fault, what the store said where it is.
-    pub(super) fn blame(&self, key: &Path, e: Error) -> Error {
-        match self {
-            Self::Remote(r) => r.failure().map_or(e, |of_store| of_store.context(key)),
-            _ => e,
-        }
-    }
-}
-
-impl Length for Source {
-    fn len(&self) -> u64 {
-        match self {
-            Self::File(_, len) => *len,
-            Self::Remote(r) => r.bytes,
-            Self::Bytes(b) => b.len() as u64,
-        }
-    }
-}
-
-impl ChunkReader for Source {
-    type T = At;
-    fn get_read(&self, start: u64) -> ParquetResult<At> {
-        Ok(At { source: self.clone(), at: start })
-    }
-    fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
-        let end = start.checked_add(length as u64).filter(|end| *end <= self.len());
-        let end = end.ok_or_else(|| ParquetError::EOF(format!("bytes {start}+{length} of {}", self.len())))?;
-        match self {
-            Self::File(file, _) => {
-                let mut buffer = Vec::with_capacity(length);
-                read_at(file, start, length, &mut buffer).map_err(|e| ParquetError::External(Box::new(e)))?;
-                Ok(buffer.into())
-            }
-            Self::Remote(r) => r.get(start, length),
-            Self::Bytes(b) => Ok(b.slice(start as usize..end as usize)),
-        }
-    }
-}
-
-/// Positioned reads: threads share the file without sharing an offset. The buffer is not cleared before.
-fn read_at(file: &File, start: u64, length: usize, buffer: &mut Vec<u8>) -> std::io::Result<()> {
-    while buffer.len() < length {
-        let at = start + buffer.len() as u64;
-        match rustix::io::pread(file, rustix::buffer::spare_capacity(buffer), at) {
-            Ok(0) => return Err(std::io::ErrorKind::UnexpectedEof.into()),
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(e) => return Err(e.into()),
-        }
-    }
-    buffer.truncate(length);
-    Ok(())
-}
-
-/// A sequential read from a position on.
-pub struct At {
-    source: Source,
-    at: u64,
-}
-
-impl Read for At {
-    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
-        let n = match &self.source {
-            Source::File(file, _) => file.read_at(buf, self.at)?,
-            Source::Remote(r) => {
-                let n = usize::try_from(r.bytes.saturating_sub(self.at)).unwrap_or(usize::MAX).min(buf.len());
-                buf[..n].copy_from_slice(&r.get(self.at, n).map_err(std::io::Error::other)?);
-                n
-            }
-            Source::Bytes(b) => {
-                let rest = b.get(self.at as usize..).unwrap_or_default();
-                let n = rest.len().min(buf.len());
-                buf[..n].copy_from_slice(&rest[..n]);
-                n
-            }
-        };
-        self.at += n as u64;
-        Ok(n)
-    }
-}
+#[cfg(test)]
+mod tests;

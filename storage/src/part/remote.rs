@@ -3,7 +3,7 @@
 //!
 //! Blocks: to be read from threads that may.
 
-use crate::Error;
+use super::reader::Failure;
 use bytes::Bytes;
 use object_store::{ObjectStore, ObjectStoreExt, path::Path};
 use parking_lot::Mutex;
@@ -12,7 +12,7 @@ use std::{collections::VecDeque, sync::Arc};
 use tokio::runtime::Handle;
 
 /// Bytes fetched at a time where less is asked for.
-const STRETCH_BYTES: u64 = 1 << 20;
+pub(super) const STRETCH_BYTES: u64 = 1 << 20;
 /// Stretches kept: one for each of the columns that are read side by side, within reason.
 const STRETCHES_MAX: usize = 16;
 
@@ -23,17 +23,22 @@ pub struct Remote {
     runtime: Handle,
     /// The newest last.
     kept: Mutex<VecDeque<(u64, Bytes)>>,
-    /// What the store said last: decoders keep of it only its text.
-    failure: Mutex<Option<Error>>,
+    pub failure: Failure,
 }
 
 impl Remote {
     pub fn new(store: Arc<dyn ObjectStore>, key: Path, bytes: u64, runtime: Handle) -> Self {
-        Self { store, key, bytes, runtime, kept: Mutex::default(), failure: Mutex::default() }
+        Self { store, key, bytes, runtime, kept: Mutex::default(), failure: Failure::default() }
+    }
+
+    /// With a stretch that is known already.
+    pub fn with(self, start: u64, bytes: Bytes) -> Self {
+        self.kept.lock().push_back((start, bytes));
+        self
     }
 
     /// # Errors
-    /// The store's, which [`Self::failure`] tells; `EOF` beyond the end.
+    /// The store's, which `failure` keeps; `EOF` beyond the end.
     pub fn get(&self, start: u64, length: usize) -> Result<Bytes> {
         let end = start.checked_add(length as u64).filter(|end| *end <= self.bytes);
         let end = end.ok_or_else(|| ParquetError::EOF(format!("bytes {start}+{length} of {}", self.bytes)))?;
@@ -53,11 +58,6 @@ impl Remote {
         Ok(asked)
     }
 
-    /// What the store said, where it was its fault.
-    pub fn failure(&self) -> Option<Error> {
-        self.failure.lock().take()
-    }
-
     fn known(&self, start: u64, end: u64) -> Option<Bytes> {
         let mut kept = self.kept.lock();
         let at = kept.iter().position(|(from, bytes)| *from <= start && end <= from + bytes.len() as u64)?;
@@ -74,7 +74,7 @@ impl Remote {
         let got = self.runtime.block_on(self.store.get_range(&self.key, start..end));
         let got = got.map_err(|e| {
             let told = e.to_string();
-            *self.failure.lock() = Some(e.into());
+            self.failure.note(e.into());
             ParquetError::General(told)
         })?;
         match got.len() as u64 == end - start {

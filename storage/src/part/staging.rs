@@ -13,6 +13,7 @@ use crate::{
         codebook::{Table, Values, all_bits, each_bits, each_text},
         read::{array_of, values_by_row},
     },
+    part::encode::raw_array_bytes,
 };
 use arrow::{
     array::{Array, ArrayData, ArrayRef, AsArray, DictionaryArray, Int32Array, NullBufferBuilder, make_array},
@@ -27,6 +28,8 @@ const ROWS_PER_VALUE: usize = 8;
 /// So many distinct values are numbered in any case, and never more than the other: what outgrows the cache is better left alone.
 const DISTINCT_FREE: usize = 1 << 14;
 const DISTINCT_MAX: usize = 1 << 17;
+/// Numbered texts lie in one array, whose places are of 31 bits; well below that numbers save nothing any more.
+const TEXTS_BYTES_MAX: usize = 1 << 30;
 /// Rows numbered before it is asked again whether numbering pays.
 const STRETCH_ROWS: usize = 1 << 14;
 
@@ -180,6 +183,9 @@ impl Numbered {
         if Kind::of(array.data_type()) != Some(kind) {
             return Err(Error::internal(format!("a staged column of {} got {}", self.t, array.data_type())));
         }
+        if !self.has_room(array, TEXTS_BYTES_MAX) {
+            return Ok(false);
+        }
         match array.as_any_dictionary_opt() {
             Some(dictionary) if dictionary.values().null_count() > 0 => return self.push(&values_by_row(array)?, rows),
             Some(dictionary) => {
@@ -216,6 +222,13 @@ impl Numbered {
             None => self.nulls.append_n_non_nulls(array.len()),
         }
         Ok(true)
+    }
+
+    /// Whether the texts stay within `max` bytes together, were all of them new.
+    fn has_room(&self, array: &ArrayRef, max: usize) -> bool {
+        let Values::Texts(texts) = &self.values else { return true };
+        let new = array.as_any_dictionary_opt().map_or_else(|| raw_array_bytes(array), |d| raw_array_bytes(d.values()));
+        texts.bytes().saturating_add(new) <= max
     }
 
     fn pays(&self, rows: usize) -> bool {

@@ -133,7 +133,7 @@ fn of_chunk(column: ColumnId, t: &DataType, chunk: &ColumnChunkMetaData) -> Colu
     let known = min.is_some() && max.is_some();
     // Floats are never called exact: a NaN is outside all bounds.
     let exact = match t {
-        DataType::Float32 | DataType::Float64 => false,
+        DataType::Float32 | DataType::Float64 if nulls != values => false,
         _ => (known && s.min_is_exact() && s.max_is_exact()) || nulls == values,
     };
     if known || nulls == values { ColumnStats { column, nulls, min, max, exact } } else { unknown(nulls) }

@@ -90,9 +90,10 @@ impl StreamState {
         for r in self.records.values() {
             written.entry(r.branch).or_default().extend(r.sns());
         }
-        let branches: Vec<(BranchId, Arc<Vec<Lineage>>)> = self.lineages.iter().map(|(b, l)| (*b, l.clone())).collect();
-        for (branch, lineages) in branches {
-            let has_head = branch == BranchId::MAIN || self.branch(branch).is_some();
+        let refs = self.branches();
+        let has_head = |branch: &BranchId| *branch == BranchId::MAIN || refs.contains_key(branch);
+        let branches: Vec<_> = self.lineages.iter().map(|(b, l)| (*b, l.clone(), has_head(b))).collect();
+        for (branch, lineages, has_head) in branches {
             let written = SnSet::new(written.remove(&branch).unwrap_or_default());
             if !has_head && written.is_empty() {
                 self.lineages.remove_mut(&branch);
@@ -173,7 +174,7 @@ impl StreamState {
         let mut heads = BTreeSet::from([self.head_of(BranchId::MAIN)]);
         heads.extend(self.refs.values().map(|r| match r.kind {
             RefKind::Tag => r.cut.sn,
-            RefKind::Branch => self.head_of(r.cut.branch),
+            RefKind::Branch => self.heads.get(&r.cut.branch).copied().unwrap_or(r.fork),
         }));
         let oldest = own.ranges().first().map(|r| r.after);
         let mut stays: Vec<SnRange> = Vec::new();

@@ -4,7 +4,7 @@
 //! cut sees takes it, or an expiry up to the cut's horizon. Cuts of one branch between two edits of its lineage see alike but for how
 //! far: they are one group, of which the greatest that does not see a deletion decides. Guards I8 and I10.
 
-use super::{Reader, RefKind};
+use super::{Reader, RefKind, resolve::horizon_of};
 use crate::{
     ids::{BranchId, CommitNo, Sn},
     lineage::{Cut, Lineage, SnRange, SnSet},
@@ -57,11 +57,11 @@ impl Needs {
         for r in state.records.values() {
             by_branch.entry(r.branch).or_default().extend(r.sns());
         }
-        let mut groups = Vec::new();
+        let (mut groups, branches) = (Vec::new(), state.branches());
         for (branch, lineages) in state.lineages.iter() {
             let written = by_branch.remove(branch).unwrap_or_default();
             let mut cuts = state.readable.intersection(&SnSet::new(written));
-            let r = state.branch(*branch);
+            let r = branches.get(branch);
             // A branch without a ref has no head: what is left of it are snapshots.
             if *branch == BranchId::MAIN || r.is_some() {
                 cuts.insert(SnRange { after: Sn(u64::MAX - 1), to: Sn(u64::MAX) });
@@ -69,12 +69,13 @@ impl Needs {
             let pinned = pins.iter().filter(|c| c.branch == *branch).map(|c| c.sn);
             pinned.for_each(|sn| cuts.insert(SnRange { after: Sn(sn.0.saturating_sub(1)), to: sn }));
             let of = r.map(|r| PinnedBy { kind: r.kind, name: r.name.clone() });
+            let horizon = horizon_of(r.copied());
             for (i, lineage) in lineages.iter().enumerate() {
                 let next = lineages.get(i + 1).map_or(Sn(u64::MAX), |l| Sn(l.from.0.saturating_sub(1)));
                 let in_force = SnSet::new([SnRange { after: Sn(lineage.from.0.saturating_sub(1)), to: next }]);
                 let cuts = cuts.intersection(&in_force);
                 let of_main = *branch == BranchId::MAIN;
-                groups.extend(Group::new(lineage, cuts, state.horizon_of(*branch), of.clone()).map(|g| Group { of_main, ..g }));
+                groups.extend(Group::new(lineage, cuts, horizon, of.clone()).map(|g| Group { of_main, ..g }));
             }
         }
         for r in state.refs.values().filter(|r| r.kind == RefKind::Tag) {

@@ -81,7 +81,7 @@ impl StreamState {
 
     /// Up to which commit removals by rules count at a cut of `branch`.
     pub fn horizon_of(&self, branch: BranchId) -> CommitNo {
-        self.branch(branch).map_or(CommitNo(u64::MAX), |r| r.cut.horizon)
+        horizon_of(self.branch(branch))
     }
 
     fn resolve_sn(&self, sn: Sn) -> Result<Resolved> {
@@ -129,6 +129,11 @@ impl StreamState {
             None => "it has no snapshot yet".to_owned(),
         }
     }
+}
+
+/// Up to which commit removals by rules count for the branch of a ref: for main and branches that were dropped, always the newest.
+pub(super) fn horizon_of(branch: Option<&Arc<Ref>>) -> CommitNo {
+    branch.map_or(CommitNo(u64::MAX), |r| r.cut.horizon)
 }
 
 #[cfg(test)]

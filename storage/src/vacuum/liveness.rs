@@ -57,6 +57,11 @@ pub fn named(database: &DatabaseId, m: &Manifest, disk: DiskId) -> HashSet<Path>
     paths
 }
 
+/// Whether a key is of a part that `is` says yes to.
+pub fn is_of(path: &Path, is: impl Fn(StreamId, PartId) -> bool) -> bool {
+    parse_key(path).is_some_and(|(stream, part, _)| is(stream, part))
+}
+
 /// Stream, part and generation (of a part's file) that a key below `parts/` names; `None` for a key that Ebb did not build.
 pub fn parse_key(path: &Path) -> Option<(StreamId, PartId, Option<Generation>)> {
     let parts: Vec<_> = path.parts().map(|p| p.as_ref().to_owned()).collect();

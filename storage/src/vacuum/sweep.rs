@@ -74,13 +74,6 @@ pub fn unnamed(
     listed.into_iter().filter(|o| !known(&o.path)).collect()
 }
 
-impl Orphan {
-    /// Whether its key is of a part that `is` says yes to.
-    pub fn is_of(&self, is: impl Fn(StreamId, PartId) -> bool) -> bool {
-        liveness::parse_key(&self.path).is_some_and(|(stream, part, _)| is(stream, part))
-    }
-}
-
 /// Objects that showed whether a disk can be written, where a crash left one.
 pub async fn delete_probes(database: &DatabaseId, store: &Arc<dyn ObjectStore>) -> Result<()> {
     let left: Vec<_> = store.list(Some(&key::probes_prefix(database))).try_collect().await?;

@@ -194,3 +194,49 @@ fn trimming_keeps_what_is_not_applied() {
     assert_eq!(replayed.next_lsn, Lsn(10));
     assert_eq!(read(&*disk.log(), Lsn(0)).unwrap_err().kind(), ErrorKind::Corrupt);
 }
+
+/// A folder in which a removal waits until it is let go on.
+#[derive(Debug)]
+struct SlowRemovals(Arc<dyn LogDir>, Mutex<std::sync::mpsc::Sender<()>>, Mutex<std::sync::mpsc::Receiver<()>>);
+
+impl LogDir for SlowRemovals {
+    fn create(&self, name: &str) -> io::Result<Box<dyn LogFile>> {
+        self.0.create(name)
+    }
+    fn open(&self, name: &str) -> io::Result<Box<dyn LogFile>> {
+        self.0.open(name)
+    }
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.0.list()
+    }
+    fn remove(&self, name: &str) -> io::Result<()> {
+        let _ = self.1.lock().send(());
+        let _ = self.2.lock().recv();
+        self.0.remove(name)
+    }
+}
+
+#[test]
+fn nobody_who_writes_waits_for_a_removal() {
+    let disk = CrashDisk::default();
+    let ((begun, is_begun), (go_on, may_go_on)) = (std::sync::mpsc::channel(), std::sync::mpsc::channel());
+    let dir = SlowRemovals(disk.log(), Mutex::new(begun), Mutex::new(may_go_on));
+    let log = open(Arc::new(dir), 1, small()).unwrap();
+    for n in 1..=9 {
+        log.append(&[record(n)], n).unwrap().wait().unwrap();
+    }
+    let before = log.files().len();
+    std::thread::scope(|s| {
+        let trimming = s.spawn(|| log.trim(Lsn(5)));
+        is_begun.recv().unwrap();
+        // Files are begun meanwhile too.
+        for n in 10..=15 {
+            log.append(&[record(n)], n).unwrap().wait().unwrap();
+        }
+        assert!(log.files().len() > before, "what is not removed yet is listed");
+        drop(go_on);
+        assert!(trimming.join().unwrap().unwrap() > 0);
+    });
+    drop(log);
+    assert_eq!(read(&*disk.log(), Lsn(5)).unwrap().1.len(), 10);
+}

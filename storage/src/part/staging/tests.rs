@@ -104,3 +104,18 @@ fn arrays_that_do_not_belong_together_are_refused() {
     assert!(Staging::new(2, 0).push(&[numbers.clone(), numbers.slice(0, 1)]).is_err());
     assert!(Staging::new(1, 0).into_arrays().is_err());
 }
+
+/// Texts that no array has room for are left as they are, before any of them is taken.
+#[test]
+fn texts_beyond_what_an_array_holds_are_not_numbered() {
+    let texts = |n: usize| same(StringViewArray::from_iter_values((0..n).map(|i| format!("{i:0>100}"))));
+    let kind = Kind::of(&DataType::Utf8View).unwrap();
+    let mut column =
+        Numbered { t: DataType::Utf8View, kind, values: Values::new(kind), keys: Vec::new(), nulls: NullBufferBuilder::new(0) };
+    assert!(column.push(&texts(10), 0).unwrap());
+    assert!(column.has_room(&texts(10), 2000) && !column.has_room(&texts(10), 1999));
+    // A dictionary's texts count once, whatever rows have them.
+    let words = same(StringArray::from(vec!["w".repeat(100)]));
+    let coded = same(DictionaryArray::new(Int32Array::from(vec![0; 1000]), words));
+    assert!(column.has_room(&coded, 1200) && !column.has_room(&coded, 1000));
+}

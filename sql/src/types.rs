@@ -6,7 +6,7 @@
 pub mod coerce;
 pub mod text;
 
-pub use coerce::coerce;
+pub use coerce::{coerce, shown_in};
 pub use text::parse_text;
 
 use crate::{Error, parse, sqlstate};

@@ -1,9 +1,14 @@
-//! Times of a zone plus intervals, on the zone's calendar. DataFusion's operator gives up where the sum is a local time that the clocks skip
-//! or show twice: one hour of every year would never be due.
+//! Times of a zone. Plus an interval they are reckoned on the zone's calendar: DataFusion's operator gives up where the sum is a local time
+//! that the clocks skip or show twice, and one hour of every year would never be due. A time without a zone that becomes one of a zone is
+//! a moment on the session's clocks: a column's zone says how moments are shown and moves none.
 
-use crate::functions::{
-    time_arithmetic::plus,
-    times::{named_zone, time_type},
+use crate::{
+    functions::{
+        in_zone,
+        time_arithmetic::plus,
+        times::{named_zone, time_type},
+    },
+    types::shown_in,
 };
 use arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit};
 use datafusion::{
@@ -16,6 +21,11 @@ use datafusion::{
 use std::sync::Arc;
 
 pub fn change(e: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
+    if let Expr::Cast(c) = e {
+        let to = c.field.data_type();
+        let moves = has_calendar(to) && matches!(c.expr.get_type(schema)?, DataType::Timestamp(_, None) | DataType::Date32);
+        return Ok(moves.then(|| Moment::of(to).call(vec![c.expr.as_ref().clone()])));
+    }
     let Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::Plus | Operator::Minus), right }) = e else { return Ok(None) };
     let (l, r) = (left.get_type(schema)?, right.get_type(schema)?);
     let interval = |t: &DataType| matches!(t, DataType::Interval(_));
@@ -30,6 +40,48 @@ pub fn change(e: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
 /// A time in a zone whose days are not all as long.
 fn has_calendar(t: &DataType) -> bool {
     matches!(t, DataType::Timestamp(_, Some(zone)) if named_zone(zone).is_ok_and(|zone| zone.is_some()))
+}
+
+/// A time without a zone as a time of one.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Moment {
+    to: DataType,
+    signature: Signature,
+}
+
+impl Moment {
+    fn of(to: &DataType) -> ScalarUDF {
+        // The session's clocks.
+        ScalarUDF::new_from_impl(Self { to: to.clone(), signature: Signature::any(1, Volatility::Stable) })
+    }
+}
+
+impl ScalarUDFImpl for Moment {
+    fn name(&self) -> &str {
+        "moment"
+    }
+    /// As the cast, so that the names of columns stay.
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        Ok(args.first().map_or_else(|| self.name().to_owned(), |of| of.schema_name().to_string()))
+    }
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(self.to.clone())
+    }
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        Ok(Arc::new(Field::new(self.name(), self.to.clone(), args.arg_fields.iter().any(|f| f.is_nullable()))))
+    }
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+        let [given] = arrays.as_slice() else { return exec_err!("{} takes a time", self.name()) };
+        let read = shown_in(given, &self.to)?;
+        Ok(ColumnarValue::Array(match args.config_options.execution.time_zone.as_deref() {
+            Some(zone) => in_zone(zone, given, &read)?,
+            None => read,
+        }))
+    }
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]

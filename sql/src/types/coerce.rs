@@ -99,6 +99,13 @@ fn is_list(t: &DataType) -> bool {
     matches!(t, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) | DataType::ListView(_))
 }
 
+/// Times without a zone, read in UTC, as times of a zone: it says how a moment is shown. Arrow's cast would read them in that zone.
+pub fn shown_in(array: &ArrayRef, ty: &DataType) -> Result<ArrayRef, arrow::error::ArrowError> {
+    let DataType::Timestamp(unit, _) = ty else { return cast(array, ty) };
+    let utc = cast(array, &DataType::Timestamp(*unit, Some("UTC".into())))?;
+    cast(&utc, ty)
+}
+
 /// Refuses the row whose value the cast would lose.
 fn checked_cast(array: &ArrayRef, target: &DataType, ty: &ColumnType, name: &str) -> Result<ArrayRef, Refused> {
     if let (DataType::Timestamp(TimeUnit::Nanosecond, _), DataType::Timestamp(TimeUnit::Microsecond, zone)) = (array.data_type(), target) {
@@ -108,6 +115,10 @@ fn checked_cast(array: &ArrayRef, target: &DataType, ty: &ColumnType, name: &str
         return Ok(Arc::new(micros.with_timezone_opt(zone.clone())));
     }
     let lossy = CastOptions { safe: true, ..CastOptions::default() };
+    if let (DataType::Timestamp(_, None) | DataType::Date32, DataType::Timestamp(unit, Some(_))) = (array.data_type(), target) {
+        let plain = checked_cast(array, &DataType::Timestamp(*unit, None), ty, name)?;
+        return shown_in(&plain, target).map_err(|e| Refused::new(0, crate::sqlstate::NUMERIC_OUT_OF_RANGE, e.to_string()));
+    }
     let out = cast_with_options(array, target, &lossy).map_err(|_| {
         first_value(array, |row, v| {
             Refused::new(

@@ -25,6 +25,11 @@ pub fn shown(name: &str) -> &str {
     name.split_once(MARK).map_or(name, |(shown, _)| shown)
 }
 
+/// A plan's text without the marks that names have in it.
+pub fn visible(plan: &str) -> String {
+    plan.replace(|c: char| c == MARK || DIGITS.contains(&c), "")
+}
+
 /// The schema with the names that are shown; the same one where all are.
 pub fn shown_schema(schema: &SchemaRef) -> SchemaRef {
     if !schema.fields().iter().any(|f| f.name().contains(MARK)) {

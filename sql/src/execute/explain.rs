@@ -5,7 +5,7 @@ use super::{
     rows,
 };
 use crate::{
-    Error, Outcome, Result, RowTag, Session,
+    Error, Outcome, Result, RowTag, Session, analyze,
     bind::{argument, expression, names},
     statement::{Explain, ExplainLifecycle, Expression, InsertRows, Query, Verb},
 };
@@ -39,6 +39,8 @@ pub(super) async fn plan(session: &mut Session, explain: &Explain, params: &[Sca
         _ => return Err(Error::unsupported("EXPLAIN takes a query or an INSERT of one")),
     };
     let lines = lines(session, inner, explain, params).await?;
+    let visible = |line: Vec<Option<String>>| line.into_iter().map(|text| text.map(|t| analyze::names::visible(&t))).collect();
+    let lines: Vec<Vec<_>> = lines.into_iter().map(visible).collect();
     rows::texts(&["plan_type", "plan"], &lines, RowTag::Fixed("EXPLAIN"))
 }
 

@@ -1,7 +1,7 @@
 //! A text and its places: tokens know lines and columns, people and clients count characters, slices need bytes.
 
 use datafusion::sql::sqlparser::tokenizer::{Location, Span};
-use std::{ops::Range, sync::Arc};
+use std::{borrow::Cow, ops::Range, sync::Arc};
 
 pub(super) struct Text {
     pub(super) sql: Arc<str>,
@@ -12,6 +12,8 @@ pub(super) struct Text {
 
 impl Text {
     pub(super) fn new(sql: &str) -> Self {
+        // Some editors begin files with a byte order mark; a blank of its width in characters says as much.
+        let sql: Cow<'_, str> = sql.strip_prefix('\u{feff}').map_or(sql.into(), |rest| format!(" {rest}").into());
         let mut lines = vec![(0, 0)];
         let mut chars = 0;
         for (byte, c) in sql.char_indices() {
@@ -20,7 +22,7 @@ impl Text {
                 lines.push((byte + 1, chars));
             }
         }
-        Self { sql: sql.into(), lines, ascii: sql.is_ascii() }
+        Self { lines, ascii: sql.is_ascii(), sql: Arc::from(sql.as_ref()) }
     }
 
     /// Byte and 0-based character offset; the end of the text for places that it does not have.

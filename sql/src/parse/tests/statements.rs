@@ -207,3 +207,10 @@ fn expressions_have_one_text() {
     assert!(parse_expression("a; b").is_err());
     assert!(parse_expression("(SELECT 1)").unwrap_err().message.contains("subquery"));
 }
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_a_text() {
+    assert_eq!(parse("\u{feff}SELECT 1; SELECT 2").unwrap().len(), 2);
+    let e = parse("\u{feff}SELEKT 1").unwrap_err();
+    assert_eq!(e.position, Some(2), "{e:?}");
+}

@@ -6,13 +6,14 @@ use crate::{
     disks::Disks,
     history::{self, Leases},
     ingest::keys::Keys,
-    job::{fate::Judge, registry::Jobs},
+    job::{fate::Judge, registry::Jobs, vacuum::Vacuum},
     limits,
     live::LiveCell,
     open::OpenOptions,
     schedule::{
         Stop,
         quiet::{Ground, Quiet},
+        tails::TailDue,
     },
     sets::RowSets,
     settings::ServerSettings,
@@ -21,7 +22,7 @@ use crate::{
 use ebb_storage::{
     Error, Result, Timestamp,
     disk::DataDir,
-    ids::{DiskId, Epoch, Generation, PartId, Sn, StreamId},
+    ids::{DiskId, Epoch, Generation, PartId, StreamId},
     lineage::Cut,
     manifest::{Committer, Manifest, StreamState},
     refs::Needs,
@@ -62,7 +63,7 @@ pub struct Core {
     /// SYSTEM STOP MERGES ON VOLUME: policy and volume.
     pub volume_stops: Mutex<BTreeSet<(String, String)>>,
     /// Of each tail: looked at up to this sn, and when the first row comes due.
-    pub tail_due: Mutex<HashMap<StreamId, (Sn, Timestamp)>>,
+    pub tail_due: Mutex<HashMap<StreamId, TailDue>>,
     pub part_counter: AtomicU32,
     pub generation_counter: AtomicU32,
     /// Objects of parts that were given up before anything named them.
@@ -75,7 +76,7 @@ pub struct Core {
     /// One move of log rows into their streams at a time.
     pub moving: tokio::sync::Mutex<()>,
     /// One vacuum at a time: what two delete, both would count as room.
-    pub vacuuming: tokio::sync::Mutex<()>,
+    pub vacuum: Vacuum,
     /// One flush of a stream at a time.
     pub flushing: Locks,
     /// One DELETE, change of lineage or of refs of a stream at a time.

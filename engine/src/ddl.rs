@@ -12,7 +12,7 @@ use crate::{
 };
 use ebb_storage::{
     Error, ErrorKind, Result,
-    ids::{BranchId, ColumnId, SchemaVersion, Sn, StreamId},
+    ids::{BranchId, SchemaVersion, Sn, StreamId},
     manifest::{Edit, Expect, Manifest},
     stream_def::{SYSTEM_DATABASE, SettingValue, StreamDef},
     verb::Verb,
@@ -129,8 +129,8 @@ impl Engine {
         }
     }
 
-    /// Commits what `change` makes of the definition; it is asked again where another ALTER came first. Versions are raised here:
-    /// `schema_version` where columns changed, `policy_version` where rules, settings or codecs did.
+    /// Commits what `change` makes of the definition, with versions raised (see [`StreamDef::following`]); it is asked again where another
+    /// ALTER or a RENAME came first.
     ///
     /// # Errors
     /// `NotFound` without the stream; what `change` says; `Invalid` where the new definition does not compile.
@@ -142,24 +142,9 @@ impl Engine {
         for _ in 0..limits::ALTER_ATTEMPTS {
             let old = self.core.stream(stream)?.def.clone();
             not_system(&old.database)?;
-            let mut new = change(&old)?;
-            new.id = old.id;
-            new.created_at = old.created_at;
-            new.schema_version = old.schema_version;
-            new.policy_version = old.policy_version;
+            let new = change(&old)?.following(&old);
             if new == *old {
                 return Ok(old);
-            }
-            if shape_changed(&old, &new) {
-                new.schema_version = old.schema_version.next();
-                let known: Vec<ColumnId> = old.columns.iter().map(|c| c.id).collect();
-                for c in new.columns.iter_mut().filter(|c| !known.contains(&c.id)) {
-                    c.since = new.schema_version;
-                }
-            }
-            let codecs = |d: &StreamDef| d.columns.iter().map(|c| (c.id, c.codec)).collect::<Vec<_>>();
-            if old.policy != new.policy || old.settings != new.settings || codecs(&old) != codecs(&new) {
-                new.policy_version += 1;
             }
             let new = Arc::new(new);
             Compiled::new(&new, &self.core.server(), self.core.options.compiler.as_ref())?;
@@ -199,7 +184,8 @@ impl Engine {
                 return Err(Error::conflict(format!("stream {database}.{name} exists already: choose another name or DROP it first")));
             }
             let def = StreamDef { database: database.to_owned(), name: name.to_owned(), ..state.def.as_ref().clone() };
-            Ok(vec![Edit::AlterStream(Box::new(def))])
+            // A version is raised: an ALTER that has read the old name begins anew.
+            Ok(vec![Edit::AlterStream(Box::new(def.following(&state.def)))])
         };
         self.core.committer.commit_with(Vec::new(), edits, self.core.shows()).await?;
         self.core.compiled.forget(stream);
@@ -277,13 +263,6 @@ impl Engine {
         self.core.commit(vec![Edit::ServerSetting { name: name.to_owned(), value }], Vec::new()).await?;
         Ok(())
     }
-}
-
-/// Whether rows of the old definition are laid out otherwise than rows of the new one.
-fn shape_changed(old: &StreamDef, new: &StreamDef) -> bool {
-    let shape =
-        |d: &StreamDef| d.columns.iter().map(|c| (c.id, c.name.clone(), c.ty.clone(), c.nullable, c.default.clone())).collect::<Vec<_>>();
-    shape(old) != shape(new)
 }
 
 /// # Errors

@@ -273,7 +273,8 @@ pub(crate) fn each_batch(
         let sns = sns_of(&batch, part.sn_of_record)?;
         let rows = if whole { today(&batch, &sns, def, core)? } else { with_sns(&batch, &sns)? };
         see(at, &rows, &sns)?;
-        at += batch.num_rows() as u32;
+        let next = u32::try_from(batch.num_rows()).ok().and_then(|n| at.checked_add(n));
+        at = next.ok_or_else(|| Error::internal("a part of more rows than can be numbered"))?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@
 
 use crate::ingest::tail::Tail;
 use ebb_storage::{ids::StreamId, manifest::Manifest, pins::PinKey};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 use rpds::HashTrieMapSync;
 use std::sync::{Arc, Weak};
 use tokio::sync::watch;
@@ -60,51 +60,67 @@ impl Live {
 
 /// The present state, and all earlier ones that are still read.
 pub struct LiveCell {
-    current: RwLock<Arc<Live>>,
-    earlier: Mutex<Vec<Weak<Live>>>,
+    states: RwLock<States>,
     /// Counts what was published.
     changes: watch::Sender<u64>,
 }
 
+/// Under one lock: whoever looks for readers sees each state, in one place or the other.
+struct States {
+    current: Arc<Live>,
+    earlier: Vec<Weak<Live>>,
+}
+
+/// All that can be read at one moment: the present state and each earlier one that is still read. Held as long as this lives.
+pub struct Held(Vec<Arc<Live>>);
+
+impl Held {
+    /// Whether a reader may open that object.
+    pub fn names(&self, key: &PinKey) -> bool {
+        self.0.iter().any(|live| live.names(key))
+    }
+}
+
 impl LiveCell {
     pub fn new(live: Live) -> Self {
-        Self { current: RwLock::new(Arc::new(live)), earlier: Mutex::new(Vec::new()), changes: watch::Sender::new(0) }
+        Self { states: RwLock::new(States { current: Arc::new(live), earlier: Vec::new() }), changes: watch::Sender::new(0) }
     }
 
     pub fn read(&self) -> Arc<Live> {
-        self.current.read().clone()
+        self.states.read().current.clone()
     }
 
     /// Replaces the state by what `change` makes of a copy of it.
     pub fn publish<T>(&self, change: impl FnOnce(&mut Live) -> T) -> T {
-        let mut current = self.current.write();
-        let mut next = current.as_ref().clone();
+        let mut states = self.states.write();
+        let mut next = states.current.as_ref().clone();
         let answer = change(&mut next);
-        let before = std::mem::replace(&mut *current, Arc::new(next));
+        let before = std::mem::replace(&mut states.current, Arc::new(next));
         // More than this cell's own (by now dropped) reference: someone reads it.
         if Arc::strong_count(&before) > 1 {
-            let mut earlier = self.earlier.lock();
-            earlier.retain(|e| e.strong_count() > 0);
-            earlier.push(Arc::downgrade(&before));
+            states.earlier.retain(|e| e.strong_count() > 0);
+            states.earlier.push(Arc::downgrade(&before));
         }
-        drop(current);
+        drop(states);
         self.changes.send_modify(|n| *n = n.wrapping_add(1));
         answer
     }
 
-    /// Whether a reader of an earlier state, or the present one, may open that object.
-    pub fn is_held(&self, key: &PinKey) -> bool {
-        let earlier = self.earlier.lock().clone();
-        self.read().names(key) || earlier.iter().filter_map(Weak::upgrade).any(|live| live.names(key))
+    /// What is read now. Whoever begins later reads the present state or a later one.
+    pub fn held(&self) -> Held {
+        let states = self.states.read();
+        Held(std::iter::once(states.current.clone()).chain(states.earlier.iter().filter_map(Weak::upgrade)).collect())
     }
 
     /// How many earlier states that are still read name that object, for `system.parts`.
     pub fn holders(&self, key: &PinKey) -> usize {
-        let earlier = self.earlier.lock().clone();
-        earlier.iter().filter(|e| e.upgrade().is_some_and(|live| live.names(key))).count()
+        self.states.read().earlier.iter().filter(|e| e.upgrade().is_some_and(|live| live.names(key))).count()
     }
 
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 }
+
+#[cfg(test)]
+mod tests;

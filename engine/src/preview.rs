@@ -192,7 +192,7 @@ fn copy(core: &Core, stream: StreamId, trial: &Trial, at: Timestamp, folder: &Fo
         dropped: Default::default(),
         dir: None,
         moving: Default::default(),
-        vacuuming: Default::default(),
+        vacuum: Default::default(),
         flushing: Default::default(),
         changing: Default::default(),
         layouts: Default::default(),

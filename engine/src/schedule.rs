@@ -5,6 +5,7 @@ pub mod driver;
 pub mod quiet;
 pub mod relocate;
 pub mod statements;
+pub mod tails;
 pub mod views;
 
 pub use relocate::{Moved, Which};

@@ -12,8 +12,7 @@ use arrow::{
 };
 use ebb_storage::{
     Result,
-    codec::Codec,
-    ids::{ColumnId, SchemaVersion, StreamId},
+    ids::{ColumnId, StreamId},
     part::WriteOptions,
     rules::{Action, Rule},
     stream_def::StreamDef,
@@ -93,27 +92,36 @@ impl Compiled {
 /// Definitions kept compiled: of each stream the newest few.
 const KEPT_PER_STREAM: usize = 4;
 
-type Kept = Vec<((SchemaVersion, u64, Codec), Arc<Compiled>)>;
+struct Kept {
+    server: ServerSettings,
+    compiled: Arc<Compiled>,
+}
+
+impl Kept {
+    /// By the definition itself: nothing that is believed to name it stands for it.
+    fn is_of(&self, def: &Arc<StreamDef>, server: &ServerSettings) -> bool {
+        self.server == *server && (Arc::ptr_eq(&self.compiled.def, def) || self.compiled.def == *def)
+    }
+}
 
 #[derive(Default)]
 pub struct CompiledCache {
-    streams: Mutex<HashMap<StreamId, Kept>>,
+    streams: Mutex<HashMap<StreamId, Vec<Kept>>>,
 }
 
 impl CompiledCache {
     pub fn get(&self, def: &Arc<StreamDef>, server: &ServerSettings, compiler: &dyn ExprCompiler) -> Result<Arc<Compiled>> {
-        let version = (def.schema_version, def.policy_version, server.default_codec);
-        if let Some((_, found)) = self.streams.lock().get(&def.id).and_then(|kept| kept.iter().find(|(v, _)| *v == version)) {
-            return Ok(found.clone());
+        if let Some(found) = self.streams.lock().get(&def.id).and_then(|kept| kept.iter().rev().find(|k| k.is_of(def, server))) {
+            return Ok(found.compiled.clone());
         }
-        let made = Arc::new(Compiled::new(def, server, compiler)?);
+        let compiled = Arc::new(Compiled::new(def, server, compiler)?);
         let mut streams = self.streams.lock();
         let kept = streams.entry(def.id).or_default();
-        kept.push((version, made.clone()));
+        kept.push(Kept { server: server.clone(), compiled: compiled.clone() });
         if kept.len() > KEPT_PER_STREAM {
             kept.remove(0);
         }
-        Ok(made)
+        Ok(compiled)
     }
 
     pub fn forget(&self, stream: StreamId) {

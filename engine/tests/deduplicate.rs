@@ -311,3 +311,24 @@ async fn power_goes_at_every_call_while_copies_are_removed() {
     let open = async |machine: &CrashDisk, _: &usize| open_on(machine, START).await;
     assert_eq!(cut_everywhere(scenario, open, verify).await, STEPS);
 }
+
+/// proves D2: once the copies are gone, the statement is waited for, though it goes on to work that could be given up.
+#[tokio::test]
+async fn a_statement_that_has_removed_copies_is_not_cancelled() {
+    let machine = CrashDisk::default();
+    let e = open_on(&machine, START).await.unwrap();
+    let s = e.create_stream(def("s", vec![]), false).await.unwrap();
+    for v in [1, 2] {
+        insert(&e, s, &[row("a", 1), row("a", v)]).await;
+        e.flush(None).await.unwrap();
+    }
+    let removed = async {
+        while e.read().stream(s).unwrap().head_sn < Sn(3) {
+            tokio::task::yield_now().await;
+        }
+    };
+    let copies = by(&[]);
+    let done = ebb_storage::decision::unless(removed, e.optimize_without(s, None, true, Some(&copies))).await;
+    assert_eq!(done.map(|d| d.unwrap().copies.rows), Some(2), "cancelled, and copies are gone");
+    assert_eq!(values(&e, s).await, [1, 2]);
+}

@@ -6,7 +6,11 @@ mod support;
 
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
 use arrow::datatypes::Int64Type;
-use ebb_engine::{Clock, Disk, Engine, ErrorKind, Existing, InsertOptions, NewDisk, Places, inspect::check};
+use ebb_engine::{
+    Clock, Disk, Engine, Error, ErrorKind, Existing, InsertOptions, NewDisk, OpenOptions, Places, Result,
+    expr::{ExprCompiler, Folder, RowExpr},
+    inspect::check,
+};
 use ebb_storage::{
     column_type::ColumnType,
     disk::{DataDir, DiskKind, Space, open::read_format, space::Source},
@@ -14,13 +18,14 @@ use ebb_storage::{
     interval::Interval,
     manifest::edit::PartEvent,
     part::{PartReader, reader::ReadOptions},
-    stream_def::StreamDef,
+    stream_def::{SettingValue, StreamDef},
     testkit::{
         crash_store::CrashDisk,
         fault_log::FaultLog,
         fault_store::{Fault, FaultStore, Op},
     },
 };
+use futures::TryStreamExt;
 use std::{path::Path, sync::Arc};
 use support::*;
 
@@ -441,4 +446,100 @@ async fn a_disk_too_full_for_the_tail_is_freed_by_drops() {
     e.insert(other, vec![rows(&[("z", START.0, 501)])], v1()).await.unwrap();
     e.flush(None).await.unwrap();
     assert_eq!(values(&e, other).await, [500, 501]);
+}
+
+async fn objects(store: &dyn object_store::ObjectStore, prefix: &str) -> Vec<String> {
+    let listed = store.list(Some(&prefix.into())).map_ok(|o| o.location.to_string());
+    let mut found: Vec<String> = listed.try_collect().await.unwrap();
+    found.sort_unstable();
+    found
+}
+
+/// Commits until the driver has done what `done` asks for, whichever of its rounds it is.
+async fn worked_off(e: &Engine, mut done: impl AsyncFnMut() -> bool) -> bool {
+    for i in 0..20_000 {
+        if done().await {
+            return true;
+        }
+        e.set_server_setting("background_pool_size", Some(SettingValue::Int(2 + i % 2))).await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    false
+}
+
+/// What cannot be deleted is put off: other objects go, and it is tried again later.
+#[tokio::test]
+async fn an_object_that_cannot_be_deleted_keeps_no_other() {
+    let machine = CrashDisk::default();
+    let store = FaultStore::over(machine.store("data"));
+    let e = open_over(Arc::new(store.clone()), machine.log(), &machine).await;
+    let s = e.create_stream(def("s", vec![]), false).await.unwrap();
+    for i in 0..3 {
+        e.insert(s, vec![rows(&[("a", START.0 + i * 60 * DAY, i)])], v1()).await.unwrap();
+        e.flush(None).await.unwrap();
+    }
+    let kept = e.read().stream(s).unwrap().parts[0].key.to_string();
+    store.inject(Op::Delete, &kept, 0, u64::MAX, Fault::Fail);
+    e.drop_stream(s).await.unwrap();
+    assert_eq!(e.settle(None).await.unwrap_err().kind(), ErrorKind::Unavailable, "it is told");
+    assert_eq!(objects(&store, "d").await, [kept]);
+    e.settle(None).await.unwrap();
+    store.clear();
+    e.settle(None).await.unwrap();
+    assert_eq!(objects(&store, "d").await.len(), 1, "it waits");
+    e.advance_clock(Interval::days(1)).unwrap();
+    e.settle(None).await.unwrap();
+    assert_eq!(objects(&store, "d").await, [""; 0]);
+}
+
+/// Checkpoints, logs and what comes due wait for no object that cannot be deleted.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_object_that_cannot_be_deleted_stops_no_checkpoint() {
+    let machine = CrashDisk::default();
+    let store = FaultStore::over(machine.store("data"));
+    store.inject(Op::Delete, "parts", 0, u64::MAX, Fault::Fail);
+    let opened = Engine::open_at(options(Path::new("nowhere"), Clock::simulated(START), true), places(&machine, Arc::new(store))).await;
+    let e = opened.unwrap();
+    let s = e.create_stream(def("s", vec![]), false).await.unwrap();
+    e.insert(s, vec![rows(&[("a", START.0, 1)])], v1()).await.unwrap();
+    e.flush(None).await.unwrap();
+    e.drop_stream(s).await.unwrap();
+    let meta = machine.store("meta");
+    let checkpointed = async || !objects(meta.as_ref(), "checkpoints").await.is_empty();
+    assert!(worked_off(&e, checkpointed).await);
+}
+
+/// [`Words`] that has forgotten one.
+struct Forgetful;
+
+impl ExprCompiler for Forgetful {
+    fn compile(&self, text: &str, def: &StreamDef) -> Result<Arc<dyn RowExpr>> {
+        match text.contains(" + 7 days") {
+            true => Err(Error::invalid("'+ 7 days' is not known any more")),
+            false => Words.compile(text, def),
+        }
+    }
+    fn folder(&self, keys: &[String], set: &[(String, String)], def: &StreamDef) -> Result<Arc<dyn Folder>> {
+        Words.folder(keys, set, def)
+    }
+}
+
+/// As after an upgrade: what a stream says that cannot be compiled keeps no other stream from ageing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_that_does_not_compile_stops_no_other() {
+    let machine = CrashDisk::default();
+    let e = open_on(&machine, START).await.unwrap();
+    let bad = e.create_stream(def("bad", vec![delete("ts + 7 days", None, 1)]), false).await.unwrap();
+    let good = e.create_stream(def("good", vec![delete("ts + 1 days", None, 1)]), false).await.unwrap();
+    for s in [bad, good] {
+        e.insert(s, vec![rows(&[("a", START.0, 1), ("a", START.0 + 60 * DAY, 2)])], v1()).await.unwrap();
+    }
+    e.flush(None).await.unwrap();
+    e.insert(bad, vec![rows(&[("a", START.0, 3)])], v1()).await.unwrap();
+    drop(e);
+    let over = OpenOptions { compiler: Arc::new(Forgetful), ..options(Path::new("nowhere"), Clock::simulated(START), true) };
+    let e = Engine::open_at(over, places(&machine, machine.store("data"))).await.unwrap();
+    e.advance_clock(Interval::days(1)).unwrap();
+    assert!(worked_off(&e, async || values(&e, good).await == [2]).await);
+    assert_eq!(values(&e, bad).await, [1, 2, 3]);
 }

@@ -1,8 +1,8 @@
 //! When a statement can still be given up: until something of it is on its way to being true.
 //!
 //! Guards: a statement that was told to be cancelled has changed nothing. Whoever writes a record or a commit says so before
-//! ([`decide`]); from then on the statement is waited for. What changes layout alone is nothing to tell of: who did it lets the statement be
-//! given up again ([`reopen`]). Outside a statement both do nothing.
+//! ([`decide`]); from then on the statement is waited for. What changes layout alone is nothing to tell of: once it is done the statement
+//! can be given up again, if nothing else of it was written before ([`reopening`]). Outside a statement both do nothing.
 
 use crate::{Error, Result};
 use parking_lot::Mutex;
@@ -72,8 +72,18 @@ pub fn decide() -> Result<()> {
     decided.unwrap_or(Ok(()))
 }
 
-/// What was written so far is complete without the rest of the statement, and nothing to tell of: it may be given up again.
-pub fn reopen() {
+/// Does work whose writes are complete without the rest of the statement, and nothing to tell of. What the statement wrote before it stays
+/// decided.
+pub async fn reopening<T>(work: impl Future<Output = T>) -> T {
+    let open = OF_STATEMENT.try_with(|decision| *decision.state.lock() == State::Open);
+    let done = work.await;
+    if open.unwrap_or(false) {
+        reopen();
+    }
+    done
+}
+
+fn reopen() {
     // No statement: nothing to give up.
     _ = OF_STATEMENT.try_with(|decision| {
         let mut state = decision.state.lock();

@@ -34,5 +34,5 @@ pub use merge::{Merge, MergeSource, SourceBatch};
 pub use meta::PartMeta;
 pub use reader::PartReader;
 pub use row_map::{RowMap, Run};
-pub use row_set::RowSet;
+pub use row_set::{MAX_ROWS, RowSet};
 pub use staging::Staging;

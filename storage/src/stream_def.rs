@@ -28,9 +28,10 @@ pub struct StreamDef {
     pub columns: Vec<ColumnDef>,
     /// The next column id to give.
     pub next_column: ColumnId,
-    /// Grows with every change of columns.
+    /// Grows with every change of how rows are laid out.
     pub schema_version: SchemaVersion,
-    /// Grows with every change of rules or settings; conditional commits name it.
+    /// Grows with every change of rules, settings or codecs, and with each that leaves `schema_version` alone: the two name a definition,
+    /// and conditional commits name them.
     pub policy_version: u64,
     /// Canonical SQL; empty for `tuple()`.
     pub partition_by: Vec<String>,
@@ -142,6 +143,35 @@ impl ColumnDef {
 }
 
 impl StreamDef {
+    /// This definition as the one that follows `old`: its identity is kept, and what changed raises a version, so that no two definitions
+    /// of a stream bear the same two. Columns that `old` lacks begin here.
+    pub fn following(self, old: &Self) -> Self {
+        let (schema_version, policy_version) = (old.schema_version, old.policy_version);
+        let mut new = Self { id: old.id, created_at: old.created_at, schema_version, policy_version, ..self };
+        if new == *old {
+            return new;
+        }
+        let reshaped = new.shape() != old.shape();
+        if reshaped {
+            new.schema_version = schema_version.next();
+            for c in new.columns.iter_mut().filter(|c| old.columns.iter().all(|o| o.id != c.id)) {
+                c.since = new.schema_version;
+            }
+        }
+        let codecs = |d: &Self| d.columns.iter().map(|c| (c.id, c.codec)).collect::<Vec<_>>();
+        let ages_otherwise =
+            (&new.policy, new.rules(), &new.settings, codecs(&new)) != (&old.policy, old.rules(), &old.settings, codecs(old));
+        if ages_otherwise || !reshaped {
+            new.policy_version = policy_version.saturating_add(1);
+        }
+        new
+    }
+
+    /// How rows are laid out: under another shape they are upgraded.
+    fn shape(&self) -> Vec<(ColumnId, &str, &ColumnType, bool, Option<&ColumnDefault>)> {
+        self.columns.iter().map(|c| (c.id, c.name.as_str(), &c.ty, c.nullable, c.default.as_ref())).collect()
+    }
+
     /// The column that an index is over; `None` where it is over an expression.
     pub fn indexed(&self, index: &IndexDef) -> Option<&ColumnDef> {
         let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
@@ -208,3 +238,6 @@ pub fn tp_sn_field() -> Field {
         (TYPE_META_KEY.to_owned(), "int64".to_owned()),
     ]))
 }
+
+#[cfg(test)]
+mod tests;

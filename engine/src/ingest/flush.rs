@@ -127,8 +127,7 @@ async fn flush_now(core: &Core, stream: StreamId, forget: &[SnRange]) -> Result<
             live.set_tail(stream, trimmed);
         });
     };
-    let committed = core.committer.commit_with(expect, edits, publish).await;
-    decision::reopen();
+    let committed = decision::reopening(core.committer.commit_with(expect, edits, publish)).await;
     if let Err(e) = &committed
         && write::surely_failed(e)
     {

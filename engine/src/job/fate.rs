@@ -6,11 +6,11 @@
 use crate::sets::RowSets;
 use arrow::array::Int64Array;
 use ebb_storage::{
-    Result,
+    Error, Result,
     ids::{BranchId, ColumnId, CommitNo, Sn},
     lineage::{Seen, SnRange, SnSet, Visibility},
     manifest::StreamState,
-    part::{PartMeta, RowSet, meta::Origin},
+    part::{MAX_ROWS, PartMeta, RowSet, meta::Origin},
     refs::{Dropped, Needs, Rounding},
 };
 use std::{
@@ -71,8 +71,11 @@ impl Judge {
     }
 
     /// # Errors
-    /// `Corrupt` where a set of removed rows is missing.
+    /// `Corrupt` where a set of removed rows is missing, `Internal` for a part of more rows than can be numbered.
     pub fn of(&self, part: &PartMeta) -> Result<Fate> {
+        if part.rows > MAX_ROWS {
+            return Err(Error::internal(format!("part {} has more rows than can be numbered", part.name)));
+        }
         let set = |rows| self.sets.rows(part, rows).map(|r| r.into_owned());
         let deleted = part.deletions.iter().map(|d| Ok(((d.branch, d.sn), set(&d.rows)?))).collect::<Result<Vec<_>>>()?;
         let expired = part.expired.iter().map(|e| Ok((e.commit, set(&e.rows)?))).collect::<Result<Vec<_>>>()?;
@@ -251,23 +254,42 @@ impl Fate {
         Marks { deleted: places(&mut self.deleted.iter().map(|(_, r)| r)), expired: places(&mut self.expired.iter().map(|(_, r)| r)) }
     }
 
-    /// All combinations that occur.
+    /// All combinations that occur: rows are told apart by one set after the other, so there are never more than there are rows.
     fn marks(&self) -> Vec<Marks> {
-        let mut found = vec![(Marks::default(), None::<RowSet>)];
-        let sets = self.deleted.iter().enumerate().map(|(i, (_, r))| (Some(i as u32), None, r));
-        let sets = sets.chain(self.expired.iter().enumerate().map(|(i, (_, r))| (None, Some(i as u32), r)));
-        for (deletion, expiry, rows) in sets {
-            let with = |(marks, own): &(Marks, Option<RowSet>)| {
-                let both = own.as_ref().map_or_else(|| rows.clone(), |own| RowSet(&own.0 & &rows.0));
+        let mut classes: Vec<(RowSet, Marks)> = Vec::new();
+        let deleted = self.deleted.iter().enumerate().map(|(i, (_, rows))| (rows, Some(i as u32), None));
+        let expired = self.expired.iter().enumerate().map(|(i, (_, rows))| (rows, None, Some(i as u32)));
+        for (rows, deletion, expiry) in deleted.chain(expired) {
+            let with = |marks: &Marks| {
                 let mut marks = marks.clone();
                 marks.deleted.extend(deletion);
                 marks.expired.extend(expiry);
-                (!both.is_empty()).then_some((marks, Some(both)))
+                marks
             };
-            let new: Vec<_> = found.iter().filter_map(with).collect();
-            found.extend(new);
+            let mut rest = rows.0.clone();
+            let mut split = Vec::new();
+            for (class, marks) in &mut classes {
+                if rest.is_empty() {
+                    break;
+                }
+                let both = &class.0 & &rest;
+                if both.is_empty() {
+                    continue;
+                }
+                rest -= &both;
+                class.0 -= &both;
+                match class.is_empty() {
+                    true => (class.0, *marks) = (both, with(marks)),
+                    false => split.push((RowSet(both), with(marks))),
+                }
+            }
+            classes.extend(split);
+            if !rest.is_empty() {
+                classes.push((RowSet(rest), with(&Marks::default())));
+            }
         }
-        found.into_iter().map(|(marks, _)| marks).collect()
+        // Rows that nothing names.
+        std::iter::once(Marks::default()).chain(classes.into_iter().map(|(_, marks)| marks)).collect()
     }
 
     fn alive_with(&self, needs: &Needs, marks: &Marks) -> SnSet {
@@ -300,3 +322,6 @@ pub fn origins_of(counts: &BTreeMap<Sn, (BranchId, u64)>, alike: impl Fn(BranchI
     }
     all
 }
+
+#[cfg(test)]
+mod tests;

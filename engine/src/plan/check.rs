@@ -1,10 +1,10 @@
-//! What every round of plans must satisfy; used by tests and, before anything is started, by the driver.
+//! What every round of plans must satisfy; asked by tests, by the simulator and, in debug builds, by the driver before anything is started.
 
 use super::{
     view::{PartView, StreamView},
     work::{MoveWhy, Plan, Target},
 };
-use ebb_storage::ids::PartId;
+use ebb_storage::{ids::PartId, part::MAX_ROWS};
 use std::collections::HashMap;
 
 /// What is wrong with the plans; empty where nothing is.
@@ -19,6 +19,10 @@ pub fn violations(stream: &StreamView, plans: &[Plan]) -> Vec<String> {
         }
         if plan.makes_one() && plan.parts().len() < 2 {
             found.push(format!("{} of one part", plan.kind()));
+        }
+        let rows = plan.parts().iter().filter_map(|id| parts.get(id)).fold(0u64, |rows, (_, p)| rows.saturating_add(p.rows));
+        if plan.makes_one() && rows > MAX_ROWS {
+            found.push(format!("{} makes a part of {rows} rows, more than can be numbered", plan.kind()));
         }
         if matches!(plan, Plan::Prune { .. } | Plan::Recompress { .. }) && plan.targets().len() != plan.parts().len() {
             found.push(format!("{} of {} parts with {} targets", plan.kind(), plan.parts().len(), plan.targets().len()));

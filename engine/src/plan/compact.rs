@@ -2,11 +2,11 @@
 //!
 //! Parts of like size (within a factor of [`TIER`]) form a tier; a tier that has grown to [`FANOUT`] parts is merged into one part of
 //! the next. So a row is rewritten about log(bytes) / log(FANOUT) times, whatever arrives, and a partition keeps fewer than FANOUT parts
-//! a tier. Of parts that wait to move to a volume without merges, two of a tier are enough.
+//! a tier. Nothing becomes a part of more rows than can be numbered. Of parts that wait to move to a volume without merges, two of a tier are enough.
 
 use super::view::PartView;
 use crate::settings::StreamSettings;
-use ebb_storage::ids::PartId;
+use ebb_storage::{ids::PartId, part::MAX_ROWS};
 
 /// Parts of one tier that are merged together.
 pub const FANOUT: usize = 8;
@@ -34,6 +34,49 @@ pub fn choose_eagerly(free: Vec<&PartView>, settings: &StreamSettings) -> Vec<Pa
     fitting(&sorted(free), settings, PAIR).unwrap_or_default()
 }
 
+/// For whoever wants one part of all: as much of it as a part takes, of the rest the same, and so on. What fits with no other is in none.
+pub fn choose_all(free: Vec<&PartView>) -> Vec<Vec<PartId>> {
+    let mut rest = sorted(free);
+    let mut groups = Vec::new();
+    while !rest.is_empty() {
+        let mut left = Allowance::of_rows();
+        let (taken, others): (Vec<&PartView>, Vec<&PartView>) = rest.into_iter().partition(|p| left.take(p));
+        match taken.len() {
+            // Each of them alone is too much.
+            0 => break,
+            1 => {}
+            _ => groups.push(ids(taken)),
+        }
+        rest = others;
+    }
+    groups
+}
+
+/// What may still become one part.
+pub struct Allowance {
+    bytes: u64,
+    rows: u64,
+}
+
+impl Allowance {
+    /// Of a merge.
+    pub fn of(settings: &StreamSettings) -> Self {
+        Self { bytes: settings.max_bytes_to_merge, ..Self::of_rows() }
+    }
+
+    /// However many bytes that is.
+    fn of_rows() -> Self {
+        Self { bytes: u64::MAX, rows: MAX_ROWS }
+    }
+
+    /// `false`, and nothing taken, where the part is too much.
+    pub fn take(&mut self, part: &PartView) -> bool {
+        let (Some(bytes), Some(rows)) = (self.bytes.checked_sub(part.bytes), self.rows.checked_sub(part.rows)) else { return false };
+        (self.bytes, self.rows) = (bytes, rows);
+        true
+    }
+}
+
 /// Those of `waiting` that could be merged with another of them, sorted.
 pub fn with_partner(waiting: Vec<&PartView>, settings: &StreamSettings) -> Vec<PartId> {
     let waiting = sorted(waiting);
@@ -42,7 +85,8 @@ pub fn with_partner(waiting: Vec<&PartView>, settings: &StreamSettings) -> Vec<P
         let [least, next, ..] = tier else { continue };
         for part in tier {
             let other = if part.id == least.id { next } else { least };
-            if part.bytes.saturating_add(other.bytes) <= settings.max_bytes_to_merge {
+            let mut left = Allowance::of(settings);
+            if left.take(part) && left.take(other) {
                 found.push(part.id);
             }
         }
@@ -61,17 +105,16 @@ fn fitting(tier: &[&PartView], settings: &StreamSettings, need: usize) -> Option
     if settings.merges_off() {
         return None;
     }
-    let mut bytes = 0u64;
-    let fitting = tier.iter().take(settings.max_parts_to_merge).take_while(|p| {
-        bytes = bytes.saturating_add(p.bytes);
-        bytes <= settings.max_bytes_to_merge
-    });
-    let mut chosen: Vec<PartId> = fitting.map(|p| p.id).collect();
-    if chosen.len() < need.min(settings.max_parts_to_merge) || chosen.len() < PAIR {
-        return None;
-    }
-    chosen.sort_unstable();
-    Some(chosen)
+    let mut left = Allowance::of(settings);
+    let chosen: Vec<&PartView> = tier.iter().copied().take(settings.max_parts_to_merge).take_while(|p| left.take(p)).collect();
+    let worth = chosen.len() >= need.min(settings.max_parts_to_merge) && chosen.len() >= PAIR;
+    worth.then(|| ids(chosen))
+}
+
+fn ids(parts: Vec<&PartView>) -> Vec<PartId> {
+    let mut ids: Vec<PartId> = parts.iter().map(|p| p.id).collect();
+    ids.sort_unstable();
+    ids
 }
 
 fn alike(a: &&PartView, b: &&PartView) -> bool {

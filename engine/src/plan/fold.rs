@@ -7,7 +7,7 @@
 //! what does not fit together stays apart.
 
 use super::{
-    compact::PAIR,
+    compact::{Allowance, PAIR},
     decide::{Scene, waits_until},
     round::deletes_due,
     view::{PartView, RuleKind},
@@ -62,9 +62,8 @@ pub fn eagerly<'a>(scene: &Scene<'a>, other: impl Fn(&PartView) -> bool) -> Vec<
 fn fitting<'a>(scene: &Scene<'a>, mut group: Vec<&'a PartView>) -> Vec<&'a PartView> {
     let settings = &scene.stream.settings;
     group.sort_by_key(|p| (!scene.due(p.folds_at), p.bytes, p.id));
-    let mut left = settings.max_bytes_to_merge;
-    let fits = |p: &&PartView| left.checked_sub(p.bytes).inspect(|rest| left = *rest).is_some();
-    let mut chosen: Vec<&PartView> = group.into_iter().filter(fits).take(settings.max_parts_to_merge).collect();
+    let mut left = Allowance::of(settings);
+    let mut chosen: Vec<&PartView> = group.into_iter().filter(|p| left.take(p)).take(settings.max_parts_to_merge).collect();
     chosen.sort_by_key(|p| p.id);
     chosen
 }

@@ -56,14 +56,14 @@ fn of_partition(scene: &Scene<'_>, whole: bool, drops: &mut Vec<PartId>, ledger:
     let mut families: Vec<u32> = left.iter().map(|p| p.family).collect();
     families.sort_unstable();
     families.dedup();
-    let merges = families.into_iter().map(|family| {
+    let merges = families.into_iter().flat_map(|family| {
         let in_family = || left.iter().copied().filter(move |p| p.family == family);
         // Due rows that nothing needs go by themselves first, where others are merged for which they would have to stay.
         let pinned = in_family().any(|p| p.pin.is_some());
         let goes_first = move |p: &PartView| pinned && delete_due && p.pin.is_none() && scene.due(p.first_due);
         let of_family = || in_family().filter(move |p| !goes_first(p));
         if whole {
-            return of_family().map(|p| p.id).collect::<Vec<PartId>>();
+            return compact::choose_all(of_family().collect());
         }
         let is_folded = |p: &PartView| folds.iter().any(|f| f.binary_search(&p.id).is_ok());
         let merges = |p: &&PartView| scene.volume(p).is_none_or(|v| !v.prefer_not_to_merge) && !is_folded(p);
@@ -73,9 +73,8 @@ fn of_partition(scene: &Scene<'_>, whole: bool, drops: &mut Vec<PartId>, ledger:
         volumes.sort_unstable();
         volumes.dedup();
         let of = |v| of_family().filter(|p| merges(p) && volume(p) == v).collect();
-        volumes.into_iter().map(|v| compact::choose_eagerly(of(v), &stream.settings)).find(|c| !c.is_empty()).unwrap_or_default()
+        volumes.into_iter().map(|v| compact::choose_eagerly(of(v), &stream.settings)).find(|c| !c.is_empty()).into_iter().collect()
     });
-    let merges: Vec<Vec<PartId>> = merges.filter(|m| m.len() > 1).collect();
     let merges: Vec<Vec<PartId>> = folds.iter().cloned().chain(merges).collect();
     let mut plans = Vec::new();
     if !unneeded.is_empty() {

@@ -14,7 +14,7 @@ use ebb_storage::{
     Timestamp,
     codec::Codec,
     ids::{DiskId, Epoch, Fingerprint, Generation, PartId, SchemaVersion, StreamId},
-    part::{PartMeta, meta::RuleFacts},
+    part::{MAX_ROWS, PartMeta, meta::RuleFacts},
     testkit::defs,
 };
 use proptest::prelude::*;
@@ -223,6 +223,22 @@ fn optimize_applies_what_is_due_whatever_the_timers_say() {
     assert!(optimize(&view, Some("zz"), true, at(10)).is_empty());
 }
 
+#[test]
+fn final_makes_no_part_of_more_rows_than_can_be_numbered() {
+    let long = |id, rows| PartView { rows, ..part(id, NEVER, NEVER) };
+    let merged = |rows: &[u64]| {
+        let parts = rows.iter().zip(1..).map(|(r, id)| long(id, *r)).collect();
+        let plans = optimize(&stream(vec![partition("a", parts)]), None, true, at(10));
+        let numbers = |p: &Plan| p.parts().iter().map(|id| (1..).find(|n| PartId::new(Epoch(1), *n) == *id).unwrap()).collect::<Vec<u32>>();
+        plans.iter().map(numbers).collect::<Vec<_>>()
+    };
+    assert_eq!(merged(&[MAX_ROWS - 2, 1, 1]), [vec![1, 2, 3]]);
+    assert_eq!(merged(&[MAX_ROWS - 1, 1, 1]), [vec![1, 2]]);
+    assert_eq!(merged(&[MAX_ROWS, 1, 1]), [vec![2, 3]]);
+    assert_eq!(merged(&[1 << 31, 1 << 31, 1 << 30, 1 << 30]), [vec![1, 3], vec![2, 4]]);
+    assert_eq!(merged(&[MAX_ROWS, MAX_ROWS]), [vec![0u32; 0]; 0]);
+}
+
 mod folding;
 mod pinned;
 mod tiered;
@@ -232,14 +248,16 @@ fn moment() -> impl Strategy<Value = Timestamp> {
 }
 
 fn random_part(id: u32) -> impl Strategy<Value = PartView> {
-    (moment(), moment(), 1u64..1 << 24, any::<bool>(), 0u32..10, 0u32..4, (any::<bool>(), 0u8..4)).prop_map(
-        move |(a, b, bytes, busy, unmeasured, failures, (forgets, folds))| {
+    // Few are so long that no two of them fit together, or not all of many.
+    let rows = prop_oneof![20 => 1u64..1000, 1 => 1u64..=MAX_ROWS];
+    (moment(), moment(), (1u64..1 << 24, rows), any::<bool>(), 0u32..10, 0u32..4, (any::<bool>(), 0u8..4)).prop_map(
+        move |(a, b, (bytes, rows), busy, unmeasured, failures, (forgets, folds))| {
             // The whole cannot be due before its first row.
             let (first, whole) = if a <= b { (a, b) } else { (b, a) };
             let failure = (failures == 3).then(|| Box::new(Failure { count: 1, last_at: at(30), error: "x".into() }));
             let folds_at = if folds & 1 == 1 { first } else { NEVER };
             let view = PartView { folds_at, folded: folds & 2 == 2, forgets, ..part(id, first, whole) };
-            PartView { bytes, busy: busy && failures == 1, unmeasured: unmeasured == 0, failure, ..view }
+            PartView { bytes, rows, busy: busy && failures == 1, unmeasured: unmeasured == 0, failure, ..view }
         },
     )
 }
@@ -293,6 +311,7 @@ fn apply(view: &mut StreamView, plans: &[Plan], now: Timestamp, next_id: &mut u3
                 Plan::Prune { targets, .. } => {
                     let target = |t: &PartView| &targets[p.parts().iter().position(|id| *id == t.id).unwrap()];
                     let left = taken.iter().map(|t| PartView {
+                        rows: t.rows,
                         whole_due: t.whole_due,
                         first_due: t.whole_due,
                         worth_at: t.whole_due,
@@ -322,7 +341,8 @@ fn apply(view: &mut StreamView, plans: &[Plan], now: Timestamp, next_id: &mut u3
                     // Without folding nobody knows any more which rows were.
                     let folds_at = if was && !folded { now } else { least(|t| t.folds_at) };
                     let (first_due, family) = (first_due.min(folds_at), taken[0].family);
-                    let merged = PartView { first_due, worth_at, folds_at, folded, changes, family, ..fresh(target, bytes) };
+                    let rows = taken.iter().map(|t| t.rows).sum();
+                    let merged = PartView { rows, first_due, worth_at, folds_at, folded, changes, family, ..fresh(target, bytes) };
                     if matches!(p, Plan::Fold { .. }) {
                         partition.pruned_at = Some(now);
                     }
@@ -373,6 +393,11 @@ proptest! {
         }
         shuffled.partitions.rotate_left(seed as usize % 3);
         prop_assert_eq!(plan(&shuffled, at(now)), planned);
+    }
+
+    #[test]
+    fn what_optimize_plans_is_sound(view in random_stream(), whole in any::<bool>(), now in 0i64..120) {
+        prop_assert_eq!(violations(&view, &optimize(&view, None, whole, at(now))), Vec::<String>::new());
     }
 
     #[test]

@@ -5,22 +5,21 @@
 
 use crate::{
     core::Core,
-    facts::facts_of,
     history::{self, pace::Pace},
     ingest::flush,
     job, logs,
     plan::{self, Plan, StreamView},
-    schedule::views::{relief, stream_view},
-    stream::CompiledRule,
-    upgrade::upgrade,
+    schedule::{
+        tails::flush_at,
+        views::{relief, stream_view},
+    },
 };
 use ebb_storage::{
     ErrorKind, Result, Timestamp,
     clock::pause,
-    ids::{DiskId, PartId, Sn, StreamId},
+    ids::{DiskId, PartId, StreamId},
     manifest::StreamState,
     refs::Reader,
-    rules::Action,
 };
 use std::{
     sync::{Arc, Weak},
@@ -71,16 +70,8 @@ async fn round(core: &Arc<Core>, pace: &mut Pace) -> Result<Option<Timestamp>> {
     let mut wake_at: Option<Timestamp> = None;
     let mut sooner = |at: Timestamp| wake_at = Some(wake_at.map_or(at, |w| w.min(at)));
     for stream in streams_with_tails(core) {
-        match flush_at(core, stream)? {
-            // A disk that is full for one must not keep the others' work, nor that which makes room.
-            Some(at) if at <= now => {
-                if let Err(e) = flush::flush(core, stream).await {
-                    core.note(&e);
-                    if e.kind() == ErrorKind::Fenced {
-                        return Err(e);
-                    }
-                }
-            }
+        match passed_over(core, flush_at(core, stream))?.flatten() {
+            Some(at) if at <= now => _ = passed_over(core, flush::flush(core, stream).await)?,
             Some(at) => sooner(at),
             None => {}
         }
@@ -89,7 +80,7 @@ async fn round(core: &Arc<Core>, pace: &mut Pace) -> Result<Option<Timestamp>> {
     let states: Vec<Arc<StreamState>> = core.live.read().manifest.streams().cloned().collect();
     core.quiet.retain(|id| states.iter().any(|s| s.def.id == id));
     let (mut plans, mut promised) = (Vec::new(), Vec::new());
-    let relief = relief(core, now)?;
+    let relief = relief(core, now);
     for state in states {
         let ground = core.ground();
         // Room that others took may ask a stream for parts, though nothing of it has changed.
@@ -99,9 +90,11 @@ async fn round(core: &Arc<Core>, pace: &mut Pace) -> Result<Option<Timestamp>> {
             wakes.iter().for_each(|w| sooner(*w));
             continue;
         }
-        let mut view = StreamView { relief: relief.clone(), ..stream_view(core, &state)? };
+        let Some(view) = passed_over(core, stream_view(core, &state))? else { continue };
+        let mut view = StreamView { relief: relief.clone(), ..view };
         promised.iter().for_each(|(disk, coming, leaving)| Arc::make_mut(&mut view.tiers).reckon(*disk, *coming, *leaving));
         let planned = plan::plan(&view, now);
+        debug_assert_eq!(plan::check::violations(&view, &planned.plans), Vec::<String>::new(), "of {}", state.def.full_name());
         core.quiet.looked(&state, ground, &planned);
         planned.wake_at.iter().for_each(|at| sooner(*at));
         let new = planned.plans;
@@ -110,19 +103,35 @@ async fn round(core: &Arc<Core>, pace: &mut Pace) -> Result<Option<Timestamp>> {
     }
     start(core, plans);
     if job::vacuum::is_due(core) {
-        job::vacuum::run(core).await?;
+        passed_over(core, job::vacuum::run(core).await)?;
     }
     if let Some(dir) = &core.dir {
         // Without room it is tried again in the next round.
         _ = dir.restore_reserve_if_roomy();
     }
-    if core.committer.checkpoint_due() {
-        logs::moving::run(core).await?;
-        core.committer.checkpoint().await?;
-    } else if logs::moving::is_due(core) {
-        logs::moving::run(core).await?;
+    let checkpoint = core.committer.checkpoint_due();
+    if checkpoint || logs::moving::is_due(core) {
+        passed_over(core, logs::moving::run(core).await)?;
+    }
+    if checkpoint {
+        passed_over(core, core.committer.checkpoint().await)?;
     }
     Ok(wake_at)
+}
+
+/// What of one stream, disk or object goes wrong keeps nothing else of a round, least of all what makes room: it is noted.
+///
+/// # Errors
+/// Where the engine is at its end.
+fn passed_over<T>(core: &Core, done: Result<T>) -> Result<Option<T>> {
+    match done {
+        Ok(done) => Ok(Some(done)),
+        Err(e) if e.kind() == ErrorKind::Fenced => Err(e),
+        Err(e) => {
+            core.note(&e);
+            Ok(None)
+        }
+    }
 }
 
 /// Lets go of history that is due.
@@ -199,43 +208,4 @@ fn start(core: &Arc<Core>, mut plans: Vec<(Plan, Arc<StreamState>)>) {
 
 pub fn streams_with_tails(core: &Core) -> Vec<StreamId> {
     core.live.read().tails().map(|(id, _)| *id).collect()
-}
-
-/// When the stream's tail is to be flushed; `None` without one.
-fn flush_at(core: &Core, stream: StreamId) -> Result<Option<Timestamp>> {
-    let live = core.live.read();
-    let (Some(state), tail) = (live.manifest.stream(stream), live.tail(stream)) else { return Ok(None) };
-    let Some(oldest) = tail.oldest_at() else { return Ok(None) };
-    let settings = core.compiled(&state.def)?.settings.clone();
-    if tail.rows() >= settings.flush_rows || tail.bytes() >= settings.flush_bytes {
-        return Ok(Some(Timestamp::MIN));
-    }
-    let by_age = oldest.saturating_add(settings.flush_after);
-    Ok(Some(first_due(core, state, stream).map_or(by_age, |due| due.min(by_age))))
-}
-
-/// When the first row of the tail comes due by a rule that removes or changes it. What moves or is recompressed may wait in the tail.
-fn first_due(core: &Core, state: &StreamState, stream: StreamId) -> Option<Timestamp> {
-    let compiled = core.compiled(&state.def).ok()?;
-    let removes = |r: &&CompiledRule| !matches!(r.rule.action, Action::Move(_) | Action::Recompress(_));
-    if compiled.rules.iter().filter(removes).count() == 0 {
-        return None;
-    }
-    let tail = core.live.read().tail(stream);
-    let mut known = core.tail_due.lock();
-    let (upto, due) = known.entry(stream).or_insert((Sn(0), Timestamp::MAX));
-    if *upto > tail.head() || *upto <= state.applied_sn {
-        (*upto, *due) = (state.applied_sn, Timestamp::MAX);
-    }
-    for chunk in tail.chunks().iter().filter(|c| c.sn > *upto) {
-        let rows = match chunk.schema_version == compiled.def.schema_version {
-            true => chunk.rows.clone(),
-            false => upgrade(&chunk.rows, &compiled.def, core.options.compiler.as_ref()).ok()?.0,
-        };
-        let facts = facts_of(&compiled.rules, &rows);
-        let earliest = compiled.rules.iter().zip(facts).filter(|(r, _)| removes(r)).filter_map(|(_, f)| f.earliest).min();
-        *due = (*due).min(earliest.unwrap_or(Timestamp::MAX));
-    }
-    *upto = tail.head();
-    (*due != Timestamp::MAX).then_some(*due)
 }

@@ -76,14 +76,13 @@ impl Engine {
         core.disks.look_for_the_lost().await;
         let mut unflushed = self.flush_all(stream).await;
         for _ in 0..limits::SETTLE_ROUNDS {
-            decision::reopen();
             core.jobs.wait(stream).await;
             let now = core.now();
             let states: Vec<Arc<StreamState>> = core.live.read().manifest.streams().cloned().collect();
             let (mut any, mut waits_for_room) = (false, false);
-            let relief = views::relief(core, now)?;
+            let relief = views::relief(core, now);
             for state in states.into_iter().filter(|s| stream.is_none_or(|id| s.def.id == id)) {
-                if history::run_due(core, state.def.id).await?.0 {
+                if decision::reopening(history::run_due(core, state.def.id)).await?.0 {
                     any = true;
                     continue;
                 }
@@ -102,7 +101,7 @@ impl Engine {
             }
             if !any && !core.jobs.works_on(stream) {
                 // What was removed made room that something waits for.
-                let vacuumed = job::vacuum::run(core).await?;
+                let vacuumed = decision::reopening(job::vacuum::run(core)).await?;
                 if unflushed.is_some() && vacuumed > 0 {
                     unflushed = self.flush_all(stream).await;
                     continue;
@@ -329,9 +328,7 @@ pub(crate) enum Done {
 /// Only where the engine is at its end.
 pub(crate) async fn carry_out(core: &Arc<Core>, plan: Plan, state: &StreamState) -> Result<Done> {
     let Some(guard) = core.jobs.begin(core.epoch(), &plan, state) else { return Ok(Done::PlanAnew) };
-    let done = job::run(core, plan, guard).await;
-    decision::reopen();
-    match done {
+    match decision::reopening(job::run(core, plan, guard)).await {
         Ok(()) => Ok(Done::Yes),
         Err(e) if e.kind() == ErrorKind::Conflict || e.kind() == ErrorKind::NotFound => Ok(Done::PlanAnew),
         Err(e) if e.kind() == ErrorKind::Fenced => Err(e),

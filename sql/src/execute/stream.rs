@@ -56,7 +56,10 @@ pub(super) async fn create(session: &mut Session, create: &CreateStream) -> Resu
     if ["min_rows_for_wide_part", "min_bytes_for_wide_part"].iter().any(|s| def.settings.contains_key(*s)) {
         session.notice(Notice::notice("Ebb has one part format: min_rows_for_wide_part and min_bytes_for_wide_part change nothing"));
     }
-    let id = match engine.create_stream_unless_there(def).await? {
+    let made = engine.create_stream_unless_there(def);
+    // Whoever gives up while it is filled leaves nothing behind.
+    let made = if rows.is_some() { decision::reopening(made).await? } else { made.await? };
+    let id = match made {
         Created::New(id) => id,
         // Another came first while the query was planned.
         Created::There(_) if create.if_not_exists => {
@@ -66,8 +69,6 @@ pub(super) async fn create(session: &mut Session, create: &CreateStream) -> Resu
         Created::There(_) => return Err(Error::conflict(is_there.message).with_sqlstate(sqlstate::DUPLICATE_TABLE)),
     };
     let Some((schema, mut stream)) = rows else { return Ok(command("CREATE STREAM")) };
-    // Whoever gives up while it is filled leaves nothing behind.
-    decision::reopen();
     let mut unfilled = Unfilled { engine: Some(engine.clone()), id };
     let filled: Result<u64> = async {
         let manifest = engine.manifest();

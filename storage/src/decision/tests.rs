@@ -25,9 +25,11 @@ async fn one_that_is_decided_is_waited_for() {
 #[tokio::test]
 async fn one_that_is_reopened_is_given_up_then() {
     let work = async {
-        decide().unwrap();
-        tokio::task::yield_now().await;
-        reopen();
+        reopening(async {
+            decide().unwrap();
+            tokio::task::yield_now().await;
+        })
+        .await;
         pending::<()>().await;
     };
     assert_eq!(unless(tokio::task::yield_now(), work).await, None);
@@ -36,8 +38,7 @@ async fn one_that_is_reopened_is_given_up_then() {
 #[tokio::test]
 async fn nothing_is_written_for_a_statement_that_was_given_up() {
     let decision = Arc::new(Decision::default());
-    decision.over(async { decide().unwrap() }).await;
-    decision.over(async { reopen() }).await;
+    decision.over(reopening(async { decide().unwrap() })).await;
     decision.give_up().await;
     let error = decision.over(async { decide() }).await.unwrap_err();
     assert!(error.to_string().contains("cancelled"), "{error}");
@@ -45,6 +46,32 @@ async fn nothing_is_written_for_a_statement_that_was_given_up() {
 
 #[tokio::test]
 async fn outside_a_statement_nothing_is_asked() {
-    decide().unwrap();
-    reopen();
+    reopening(async { decide().unwrap() }).await;
+}
+
+#[tokio::test]
+async fn work_on_layout_reopens_nothing_that_was_decided_before_it() {
+    let work = async {
+        decide().unwrap();
+        reopening(async {
+            tokio::task::yield_now().await;
+            decide().unwrap();
+        })
+        .await;
+        tokio::task::yield_now().await;
+        "told of"
+    };
+    assert_eq!(unless(tokio::task::yield_now(), work).await, Some("told of"));
+}
+
+#[tokio::test]
+async fn work_on_layout_within_such_work_ends_with_the_outer() {
+    let decision = Arc::new(Decision::default());
+    let work = async {
+        reopening(async { decide().unwrap() }).await;
+        decide().unwrap();
+        assert_eq!(*decision.state.lock(), State::Decided);
+    };
+    decision.over(reopening(work)).await;
+    assert_eq!(*decision.state.lock(), State::Open);
 }

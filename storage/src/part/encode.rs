@@ -10,6 +10,7 @@ use crate::{
     column_type::ColumnType,
     ids::ColumnId,
     part::{
+        MAX_ROWS,
         compress::Compressors,
         computed::{self, Computed, ComputedValues},
         dictionary::{self, write::Codebook},
@@ -252,16 +253,20 @@ impl<W: Write + Send> PartEncoder<W> {
             chunk.append_to(&mut group)?;
         }
         let metadata = group.close()?;
-        self.closed(&metadata, rows as u64);
-        Ok(())
+        self.closed(&metadata, rows as u64)
     }
 
     /// Takes note of a row group that was written.
-    fn closed(&mut self, metadata: &RowGroupMetaData, rows: u64) {
+    fn closed(&mut self, metadata: &RowGroupMetaData, rows: u64) -> Result<()> {
+        // Where row numbers begin again a deletion would name other rows.
+        if self.row_groups.iter().sum::<u64>().saturating_add(rows) > MAX_ROWS {
+            return Err(Error::internal(format!("a part of more than {MAX_ROWS} rows")));
+        }
         crate::part::stats::fold(&mut self.stats, &self.options.schema, metadata);
         let last = metadata.columns().last().map_or(0, |c| c.compressed_size());
         self.sn_bytes = self.sn_bytes.saturating_add(u64::try_from(last).unwrap_or(0));
         self.row_groups.push(rows);
+        Ok(())
     }
 
     /// Opens the file, whose encodings hold for all of it.

@@ -6,6 +6,7 @@
 use crate::{
     Error, Result,
     part::{
+        MAX_ROWS,
         row_map::{RowMap, Run},
         sort::ORDER,
     },
@@ -109,7 +110,7 @@ impl Merge {
             out.push(first, input.version, &input.batch, start, len);
             input.at += len;
             let exhausted = input.at == input.batch.rows.num_rows();
-            self.note(first, start, len);
+            self.note(first, start, len)?;
             if exhausted {
                 self.refill(first)?;
             }
@@ -215,8 +216,8 @@ impl Merge {
     }
 
     /// Records where rows `start..start + len` of an input's batch went.
-    fn note(&mut self, i: usize, start: usize, len: usize) {
-        let Some(input) = &self.inputs[i] else { return };
+    fn note(&mut self, i: usize, start: usize, len: usize) -> Result<()> {
+        let Some(input) = &self.inputs[i] else { return Ok(()) };
         let (mut skip, mut left) = (start as u32, len as u32);
         for (from, rows) in &input.batch.origin {
             if skip >= *rows {
@@ -225,13 +226,15 @@ impl Merge {
             }
             let take = (rows - skip).min(left);
             self.map.push(Run { source: i as u32, from: from + skip, to: self.written, len: take });
-            self.written += take;
+            let numbered = self.written.checked_add(take);
+            self.written = numbered.ok_or_else(|| Error::internal(format!("a merge of more than {MAX_ROWS} rows")))?;
             left -= take;
             skip = 0;
             if left == 0 {
-                return;
+                break;
             }
         }
+        Ok(())
     }
 }
 

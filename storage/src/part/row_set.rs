@@ -3,6 +3,8 @@
 use roaring::RoaringBitmap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
+/// Rows that a part may have at most: they are numbered in 32 bits.
+pub const MAX_ROWS: u64 = u32::MAX as u64;
 /// A row set above this many bytes lies beside the part, not in the manifest.
 pub const INLINE_BYTES: usize = 4096;
 

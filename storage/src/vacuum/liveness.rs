@@ -12,9 +12,10 @@ use crate::{
 use object_store::path::Path;
 use std::{collections::HashSet, sync::Arc};
 
-/// Removed parts whose objects nothing needs any more.
-pub fn deletable(m: &Manifest, held: impl Fn(&PinKey) -> bool) -> Vec<(PinKey, Arc<Grave>)> {
-    m.graveyard.iter().filter(|(key, _)| !held(key)).map(|(key, grave)| (*key, grave.clone())).collect()
+/// Removed parts on a disk whose objects nothing needs any more.
+pub fn deletable(m: &Manifest, disk: DiskId, held: impl Fn(&PinKey) -> bool) -> Vec<(PinKey, Arc<Grave>)> {
+    let on_disk = m.graveyard.iter().filter(|(_, grave)| grave.part.placement.disk == disk);
+    on_disk.filter(|(key, _)| !held(key)).map(|(key, grave)| (*key, grave.clone())).collect()
 }
 
 /// The object of a removed part.

@@ -1,7 +1,7 @@
 //! Carrying out what `liveness` allows, on one disk at a time.
 
 use crate::{
-    Result,
+    Error, Result,
     ids::{DatabaseId, DiskId, PartId, StreamId},
     manifest::state::Manifest,
     part::key,
@@ -19,27 +19,46 @@ pub struct Orphan {
     pub bytes: u64,
 }
 
-/// Deletes the objects of removed parts on `disk` that `held` does not protect, and their row sets, which lie in `sets`; what was deleted
-/// joins `gone`, for the commit that forgets them, also where another could not be.
+/// Deletions that may fail on one disk before the others are left for another time: one that answers nothing is waited for at each.
+pub const FAILURES_AT_ONCE: usize = 8;
+
+/// What became of removed parts.
+#[derive(Debug, Default)]
+pub struct Deleted {
+    /// For the commit that forgets them.
+    pub gone: Vec<PinKey>,
+    pub failed: Vec<(PinKey, Error)>,
+}
+
+/// Deletes the objects of removed parts on `disk` that `held` does not protect, and their row sets, which lie in `sets`. One that cannot be
+/// deleted keeps no other.
 pub async fn delete_removed(
     database: &DatabaseId,
     m: &Manifest,
     (disk, store): (DiskId, &Arc<dyn ObjectStore>),
     sets: &Arc<dyn ObjectStore>,
     held: impl Fn(&PinKey) -> bool,
-    gone: &mut Vec<PinKey>,
-) -> Result<()> {
-    for (key, grave) in liveness::deletable(m, held) {
-        if grave.part.placement.disk != disk {
-            continue;
+    done: &mut Deleted,
+) {
+    let mut failures = 0;
+    for (key, grave) in liveness::deletable(m, disk, held) {
+        let objects = async {
+            for path in liveness::sets_of(database, m, &grave.part, &done.gone) {
+                delete(sets, &path).await?;
+            }
+            delete(store, &liveness::object_of(database, &grave.part)).await
+        };
+        match objects.await {
+            Ok(()) => done.gone.push(key),
+            Err(e) => {
+                done.failed.push((key, e));
+                failures += 1;
+                if failures == FAILURES_AT_ONCE {
+                    return;
+                }
+            }
         }
-        for path in liveness::sets_of(database, m, &grave.part, gone) {
-            delete(sets, &path).await?;
-        }
-        delete(store, &liveness::object_of(database, &grave.part)).await?;
-        gone.push(key);
     }
-    Ok(())
 }
 
 /// Objects in the database's own key space on `disk` that neither the manifest names nor `spared` (unapplied records, running work).

@@ -118,7 +118,7 @@ impl<W: Write + Send> PartEncoder<W> {
             }
             group.append_column(&chunk.bytes, chunk.close)?;
             let written = group.close()?;
-            self.closed(&written, rows as u64);
+            self.closed(&written, rows as u64)?;
             taken(rows as u64);
         }
         Ok(())
@@ -168,7 +168,7 @@ impl<W: Write + Send> PartEncoder<W> {
                 self.sets.iter_mut().for_each(|(_, set)| set.take_over(&self.foreign.0));
                 self.computed.iter_mut().for_each(|c| c.take_over(&self.foreign.1));
                 let rows = source.num_rows().max(0) as u64;
-                self.closed(&written, rows);
+                self.closed(&written, rows)?;
                 chunks.written(i);
                 taken(rows);
             }

@@ -1,6 +1,7 @@
-//! When work runs: `views` turns the state into the plain values that `plan` decides on, `quiet` remembers where nothing is due, `driver` runs what it planned, `statements` and
-//! `relocate` are the statements that ask for work.
+//! When work runs: `views` turns the state into the plain values that `plan` decides on, `quiet` remembers where nothing is due, `driver` runs what it planned, `chores` is
+//! what it sees to beside that, `tails` says when rows are to be brought into parts, `statements` and `relocate` are the statements that ask for work.
 
+pub mod chores;
 pub mod driver;
 pub mod quiet;
 pub mod relocate;

@@ -543,3 +543,47 @@ async fn a_stream_that_does_not_compile_stops_no_other() {
     assert!(worked_off(&e, async || values(&e, good).await == [2]).await);
     assert_eq!(values(&e, bad).await, [1, 2, 3]);
 }
+
+/// Rows of one stream come due while another waits for its disk: to be flushed, to be deleted from, or for objects that are to go.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_that_waits_for_its_disk_keeps_no_other() {
+    for (op, what) in [(Op::Put, "flush"), (Op::Get, "delete"), (Op::Delete, "vacuum")] {
+        let machine = CrashDisk::default();
+        let store = FaultStore::over(machine.store("data"));
+        let over = options(Path::new("nowhere"), Clock::simulated(START), true);
+        let e = Engine::open_at(over, places(&machine, Arc::new(store.clone()))).await.unwrap();
+        let slow = e.create_stream(def("slow", vec![]), false).await.unwrap();
+        let other = e.create_stream(def("other", vec![delete("ts + 1 days", None, 1)]), false).await.unwrap();
+        let two = [("a", START.0, 1), ("a", START.0 + 60 * DAY, 2)];
+        e.insert(slow, vec![rows(&two)], v1()).await.unwrap();
+        if what != "flush" {
+            e.flush(Some(slow)).await.unwrap();
+        }
+        store.inject(op, &format!("parts/{slow}/"), 0, u64::MAX, Fault::Stall);
+        let deletes = match what {
+            "delete" => {
+                let (e, request) = (e.clone(), deleting(&e, slow, "v = 1"));
+                Some(tokio::spawn(async move { e.delete(request).await }))
+            }
+            "vacuum" => {
+                e.drop_stream(slow).await.unwrap();
+                None
+            }
+            _ => {
+                // By age.
+                e.advance_clock(Interval::seconds(3600)).unwrap();
+                None
+            }
+        };
+        store.stalled().await;
+        e.insert(other, vec![rows(&two)], v1()).await.unwrap();
+        e.advance_clock(Interval::days(1)).unwrap();
+        assert!(worked_off(&e, async || values(&e, other).await == [2]).await, "{what}");
+        store.clear();
+        store.release();
+        if let Some(deletes) = deletes {
+            assert_eq!(deletes.await.unwrap().unwrap().rows, 1);
+        }
+        e.close().await.unwrap();
+    }
+}

@@ -303,3 +303,33 @@ async fn what_waits_for_a_reader_says_until_when() {
     w.e.settle(None).await.unwrap();
     assert!(values(&w.e, w.s).await.is_empty());
 }
+
+/// proves I46: rules wait for a reader no longer than its lag, in a stream of which nothing else wakes anybody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn due_rows_go_when_the_lag_of_a_reader_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = ebb_engine::Engine::open(options(dir.path(), ebb_engine::Clock::simulated(START), true)).await.unwrap();
+    let s = e.create_stream(with(def("s", vec![delete("ts + 1 days", None, 1)]), "merge_with_ttl_timeout", 0), false).await.unwrap();
+    e.insert(s, vec![rows(&[("h", START.0, 1), ("h", START.0 + 9 * DAY, 2)])], v1()).await.unwrap();
+    e.flush(None).await.unwrap();
+    let new = NewReader { name: "r".into(), stream: s, from: ReaderFrom::Earliest, max_lag_ms: Some(2 * 86_400_000), if_not_exists: false };
+    e.create_reader(new).await.unwrap();
+    e.advance_clock(Interval::days(1)).unwrap();
+    e.settle(None).await.unwrap();
+    let told = |e: &Engine| e.explain_lifecycle(s, e.now()).unwrap().remove(0);
+    let ends = START.saturating_add(std::time::Duration::from_secs(2 * 86_400)).0 + 1;
+    assert_eq!((told(&e).state, told(&e).next_attempt_at), ("pinned_by_reader".to_owned(), Some(Timestamp(ends))));
+    e.advance_clock(Interval::days(1)).unwrap();
+    e.advance_clock(Interval::seconds(1)).unwrap();
+    // Rounds that do not look at the stream, whose state is the same, find nothing to do in it.
+    for i in 0..20_000 {
+        if values(&e, s).await == [2] {
+            break;
+        }
+        e.create_database(&format!("d{i}"), false).await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(values(&e, s).await, [2]);
+    assert_eq!(e.readers()[0].state, "cut_off");
+    e.close().await.unwrap();
+}

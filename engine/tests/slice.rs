@@ -6,9 +6,10 @@ mod support;
 
 use ebb_engine::{Clock, Engine, ErrorKind, InsertOptions, Stop, Timestamp};
 use ebb_storage::{
-    ids::{BranchId, SchemaVersion},
+    ids::{BranchId, Fingerprint, SchemaVersion},
     interval::Interval,
     manifest::edit::PartEvent,
+    stream_def::ColumnTtl,
 };
 use support::*;
 
@@ -400,4 +401,37 @@ async fn materialize_ttl_measures_and_removes_nothing() {
     assert_eq!(values(&e, s).await, [1, 2]);
     let missing = e.materialize_ttl(s, Some("nowhere")).await.unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::NotFound);
+}
+
+/// A column's TTL that alone is given or changed is the rule from then on: facts are counted by it, and rewrites reset by it.
+#[tokio::test]
+async fn a_column_s_ttl_that_alone_is_changed_is_the_rule_from_then_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = open(dir.path()).await;
+    let s = e.create_stream(with(def("s", vec![]), "merge_with_ttl_timeout", 0), false).await.unwrap();
+    let ttl = async |days: i64| {
+        let ttl = ColumnTtl { when: format!("ts + {days} days"), fingerprint: Fingerprint(days as u64) };
+        e.alter_stream(s, |d| {
+            let mut d = d.clone();
+            d.columns[2].ttl = Some(ttl.clone());
+            Ok(d)
+        })
+        .await
+        .unwrap();
+    };
+    e.insert(s, vec![rows(&[("a", START.0, 1), ("a", START.0 + 9 * DAY, 2)])], v1()).await.unwrap();
+    e.flush(None).await.unwrap();
+    e.settle(None).await.unwrap();
+    ttl(1).await;
+    e.settle(None).await.unwrap();
+    e.advance_clock(Interval::days(1)).unwrap();
+    e.settle(None).await.unwrap();
+    assert_eq!(values(&e, s).await, [0, 2]);
+    ttl(1000).await;
+    e.advance_clock(Interval::days(100)).unwrap();
+    e.optimize(s, None, true).await.unwrap();
+    assert_eq!(values(&e, s).await, [0, 2], "by the longer");
+    ttl(30).await;
+    e.optimize(s, None, true).await.unwrap();
+    assert_eq!(values(&e, s).await, [0, 0], "by the shorter");
 }

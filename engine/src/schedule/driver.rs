@@ -1,15 +1,16 @@
-//! The loop that keeps the house: flushes tails that are due, starts what `plan` says while places are free, deletes what nobody holds,
-//! writes checkpoints; then sleeps until something changes or the clock reaches what comes next.
+//! The loop that keeps the house: has tails flushed that are due, starts what `plan` says while places are free, has deleted what nobody
+//! holds, has checkpoints written; then sleeps until something changes or the clock reaches what comes next.
 //!
-//! Never decides by itself what is due: that is `plan`'s. Never holds the engine open: it keeps only a weak handle while it waits.
+//! Never decides by itself what is due: that is `plan`'s. Never waits for a disk or a statement in a round: what may take long runs beside
+//! it. Never holds the engine open: it keeps only a weak handle while it waits.
 
 use crate::{
     core::Core,
     history::{self, pace::Pace},
-    ingest::flush,
     job, logs,
     plan::{self, Plan, StreamView},
     schedule::{
+        chores::{Chore, Chores},
         tails::flush_at,
         views::{relief, stream_view},
     },
@@ -40,11 +41,12 @@ pub fn spawn(core: &Arc<Core>, stop: CancellationToken) -> JoinHandle<()> {
 async fn run(core: Weak<Core>, stop: CancellationToken) {
     // When histories were looked at.
     let mut pace = Pace::default();
+    let mut chores = Chores::default();
     loop {
         let (clock, mut live, mut jobs, wake_at) = {
             let Some(core) = core.upgrade() else { return };
             let (live, jobs) = (core.live.changes(), core.jobs.changes());
-            let wake_at = match round(&core, &mut pace).await {
+            let wake_at = match round(&core, &mut pace, &mut chores).await {
                 Ok(at) => at,
                 Err(e) => {
                     core.note(&e);
@@ -55,7 +57,8 @@ async fn run(core: Weak<Core>, stop: CancellationToken) {
         };
         pause(BREATH).await;
         tokio::select! {
-            () = stop.cancelled() => return,
+            () = stop.cancelled() => return chores.end().await,
+            () = chores.one_is_done() => {}
             _ = live.changed() => {}
             _ = jobs.changed() => {}
             () = clock.sleep_until(wake_at.unwrap_or(Timestamp::MAX)) => {}
@@ -65,13 +68,14 @@ async fn run(core: Weak<Core>, stop: CancellationToken) {
 }
 
 /// One round; when to make the next at the latest.
-async fn round(core: &Arc<Core>, pace: &mut Pace) -> Result<Option<Timestamp>> {
+async fn round(core: &Arc<Core>, pace: &mut Pace, chores: &mut Chores) -> Result<Option<Timestamp>> {
     let now = core.now();
+    chores.tidy();
     let mut wake_at: Option<Timestamp> = None;
     let mut sooner = |at: Timestamp| wake_at = Some(wake_at.map_or(at, |w| w.min(at)));
     for stream in streams_with_tails(core) {
         match passed_over(core, flush_at(core, stream))?.flatten() {
-            Some(at) if at <= now => _ = passed_over(core, flush::flush(core, stream).await)?,
+            Some(at) if at <= now => Chore::flush(&core.live.read().manifest, stream).into_iter().for_each(|c| chores.start(core, c)),
             Some(at) => sooner(at),
             None => {}
         }
@@ -103,23 +107,19 @@ async fn round(core: &Arc<Core>, pace: &mut Pace) -> Result<Option<Timestamp>> {
     }
     start(core, plans);
     if job::vacuum::is_due(core) {
-        passed_over(core, job::vacuum::run(core).await)?;
+        chores.start(core, Chore::Vacuum);
     }
     if let Some(dir) = &core.dir {
         // Without room it is tried again in the next round.
         _ = dir.restore_reserve_if_roomy();
     }
-    let checkpoint = core.committer.checkpoint_due();
-    if checkpoint || logs::moving::is_due(core) {
-        passed_over(core, logs::moving::run(core).await)?;
-    }
-    if checkpoint {
-        passed_over(core, core.committer.checkpoint().await)?;
+    if core.committer.checkpoint_due() || logs::moving::is_due(core) {
+        chores.start(core, Chore::Books);
     }
     Ok(wake_at)
 }
 
-/// What of one stream, disk or object goes wrong keeps nothing else of a round, least of all what makes room: it is noted.
+/// What of one stream goes wrong keeps nothing else of a round, least of all what makes room: it is noted.
 ///
 /// # Errors
 /// Where the engine is at its end.
@@ -144,19 +144,15 @@ async fn forget(core: &Arc<Core>, pace: &mut Pace, now: Timestamp, sooner: &mut 
         match pace.due_at((&state, &before), now) {
             Some(at) if at > now => sooner(at),
             None => {}
-            // A statement that takes its time holds up nobody else: its stream's turn comes after it.
-            Some(_) => match history::run_due_unless_changing(core, id).await {
-                Ok(None) => {}
-                Ok(Some((_, next))) => {
+            Some(_) => match passed_over(core, history::run_due_unless_changing(core, id).await)? {
+                // A statement that takes its time holds up nobody else: its stream's turn comes after it.
+                Some(None) => {}
+                Some(Some((_, next))) => {
                     next.iter().for_each(|at| sooner(*at));
                     let after = core.live.read().manifest.stream(id).cloned();
                     pace.looked(after.unwrap_or(state), readers_of(core, id), now, next);
                 }
-                Err(e) if e.kind() == ErrorKind::Fenced => return Err(e),
-                Err(e) => {
-                    core.note(&e);
-                    pace.looked(state, before, now, None);
-                }
+                None => pace.looked(state, before, now, None),
             },
         }
     }

@@ -62,6 +62,7 @@ struct Faults {
     body_bytes: AtomicU64,
     uploads: AtomicUsize,
     released: watch::Sender<u64>,
+    stalled: watch::Sender<u64>,
 }
 
 impl FaultStore {
@@ -71,6 +72,7 @@ impl FaultStore {
             body_bytes: AtomicU64::new(u64::MAX),
             uploads: AtomicUsize::new(0),
             released: watch::Sender::new(0),
+            stalled: watch::Sender::new(0),
         };
         Self { inner, faults: Arc::new(faults) }
     }
@@ -88,6 +90,11 @@ impl FaultStore {
     }
     pub fn clear(&self) {
         self.faults.injections.lock().clear();
+    }
+    /// Returns once a call has stalled.
+    pub async fn stalled(&self) {
+        // The sender lives in self.
+        let _ = self.faults.stalled.subscribe().wait_for(|n| *n > 0).await;
     }
     /// Lets all stalled calls go on.
     pub fn release(&self) {
@@ -127,6 +134,7 @@ impl Faults {
                 Err(failure(NotSynced("an injected fault".to_owned())))
             }
             Some(Fault::Stall) => {
+                self.stalled.send_modify(|n| *n += 1);
                 // Its sender is in `self`.
                 let _ = released.changed().await;
                 call.await

@@ -4,13 +4,13 @@
 
 mod support;
 
-use ebb_engine::{Engine, Result};
+use ebb_engine::{Engine, Result, Which};
 use ebb_storage::{
     ids::{Fingerprint, StreamId},
     interval::Interval,
     manifest::edit::PartEvent,
     refs::RefKind,
-    stream_def::ColumnTtl,
+    stream_def::{ColumnTtl, SettingValue},
     testkit::crash_store::CrashDisk,
 };
 use support::{
@@ -257,4 +257,29 @@ async fn power_goes_at_every_call_while_rows_are_folded() {
         whole(machine, &["data"], &e, at).await;
     };
     assert_eq!(cut_everywhere(scenario, open, look).await, STEPS);
+}
+
+/// What is due of a partition is done at one time though there are fewer places than jobs: none waits for another's timer.
+#[tokio::test]
+async fn folds_and_prunes_of_a_partition_begin_together() {
+    let machine = CrashDisk::default();
+    let e = tiered::open_tiered(&machine, START, true).await.unwrap();
+    tiered::make_tiers(&e, [tiered::ROOM; 3]).await.unwrap();
+    e.set_server_setting("background_pool_size", Some(SettingValue::Int(1))).await.unwrap();
+    let mut d = tiered::tiered("s", vec![sum_by_host("ts + 1 days", 1)]);
+    d.settings.insert("merge_with_ttl_timeout".to_owned(), SettingValue::Int(14_400));
+    let s = e.create_stream(d, false).await.unwrap();
+    for (host, v) in [("b", 10), ("a", 1), ("a", 2)] {
+        e.insert(s, vec![rows(&[(host, START.0 + v, v), (host, START.0 + 20 + v, 2 * v)])], v1()).await.unwrap();
+        e.flush(None).await.unwrap();
+        if host == "b" {
+            e.move_parts(s, Which::Partition("666"), &tiered::volume("warm")).await.unwrap();
+        }
+    }
+    let mut changes = e.changes();
+    e.advance_clock(Interval::days(2)).unwrap();
+    while values(&e, s).await != [9, 30] {
+        changes.changed().await.unwrap();
+    }
+    e.close().await.unwrap();
 }

@@ -268,6 +268,10 @@ async fn a_disk_that_goes_away_keeps_its_parts_and_returns() {
     let away: Vec<_> = e.explain_lifecycle(s, e.now()).unwrap().into_iter().filter(|x| x.state == "disk_unavailable").collect();
     assert_eq!(away.len(), 2, "{away:?}");
     assert!(away.iter().all(|x| x.reason.contains("disk 'w'")), "{away:?}");
+    for whole in [true, false] {
+        let left_out = e.optimize(s, None, whole).await.unwrap().left_out;
+        assert!(left_out.iter().any(|why| why.contains("disk 'w'")), "{left_out:?}");
+    }
     store.put(&key, marker.into()).await.unwrap();
     e.settle(None).await.unwrap();
     assert_eq!((placed(&e, s), values(&e, s).await), (vec![at("w", "ZSTD(1)"); 2], vec![1, 2]));

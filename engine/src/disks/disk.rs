@@ -90,7 +90,7 @@ impl Disk {
 
     /// Deletes what earlier openings left beside the parts: their numbers, and objects that showed whether the disk can be written.
     pub(crate) async fn tidy(&self, opening: &Opening) -> Result<()> {
-        sweep::delete_probes(&opening.database, &self.store).await?;
+        sweep::delete_probes(&opening.database, &self.store, &opening.nonce).await?;
         match self.def.as_ref().is_some_and(|d| d.is_remote()) {
             true => epoch::forget_older(&self.store, &opening.database, opening.epoch).await,
             false => Ok(()),

@@ -157,7 +157,8 @@ fn check_shape(policy: &StoragePolicy, m: &Manifest) -> Result<()> {
 /// Writes, reads and deletes an object.
 async fn probe(core: &Core, disk: &Disk) -> Result<()> {
     disk.check().await?;
-    let key = key::probes_prefix(&core.disks.database).join(unique());
+    // The sweep of a disk that has just come tells it by its name from what a crash has left.
+    let key = key::probes_prefix(&core.disks.database).join(format!("{}-{}", core.disks.opening.nonce, unique()));
     disk.store.put_opts(&key, PROBE.into(), PutMode::Create.into()).await?;
     let found = disk.store.get(&key).await?.bytes().await?;
     disk.store.delete(&key).await?;

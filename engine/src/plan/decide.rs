@@ -144,7 +144,10 @@ impl<'a> Scene<'a> {
                     _ if next == part.whole_due => Action::Drop,
                     _ => Action::Delete,
                 };
-                return Decision::new(action, State::NotDue, next, next);
+                // What is pruned waits for the distance of prunes, too.
+                let waits = self.partition.pruned_at.filter(|_| action == Action::Delete && next != Timestamp::MAX);
+                let attempt = waits.map_or(next, |at| next.max(at.saturating_add(stream.settings.prune_every)));
+                return Decision::new(action, State::NotDue, next, attempt);
             }
         };
         let state = |state, next| Decision::new(action, state, due_at, next);
@@ -380,6 +383,12 @@ impl<'a> Scene<'a> {
     pub fn waits_for_merge(&self, part: &PartView) -> Option<DiskId> {
         let (change, to) = self.sent(part)?;
         grace::wait(self, part, change, to).map(|_| to)
+    }
+
+    /// When that ends at the latest.
+    pub fn waits_until(&self, part: &PartView) -> Option<Timestamp> {
+        let (change, to) = self.sent(part)?;
+        grace::wait(self, part, change, to).map(|wait| wait.bound)
     }
 
     /// Where a MOVE rule sends a part that nothing but a merge might come before.

@@ -141,12 +141,12 @@ impl<'a> Wanted<'a> {
     }
 
     fn ask(&mut self, part: &'a PartView, wake: &mut WakeUp) {
-        let mut note = |d: &super::Decision| {
-            d.next_attempt_at.into_iter().for_each(|at| wake.consider(at));
+        let mut note = |d: &super::Decision, also: Option<Timestamp>| {
+            d.next_attempt_at.into_iter().chain(also).for_each(|at| wake.consider(at));
             matches!(d.state, State::DestinationFull | State::DiskThreshold | State::DiskUnavailable | State::PoolBusy)
         };
         let removal = self.scene.removal(part);
-        self.waits_for_room |= note(&removal);
+        self.waits_for_room |= note(&removal, None);
         match (removal.acts(), removal.action) {
             (true, Action::Drop | Action::Delete) if part.pinned_by_ref().is_some() => return self.expiries.push(part.id),
             (true, Action::Drop) => return self.drops.push(part.id),
@@ -158,12 +158,14 @@ impl<'a> Wanted<'a> {
             return;
         }
         if let Some((d, going)) = self.scene.going(part) {
-            self.waits_for_room |= note(&d);
+            // One that need not wait is merged with others as one that does, until then.
+            let joins = d.acts() && self.scene.stream.tiers.has_unmerged_volume();
+            self.waits_for_room |= note(&d, joins.then(|| self.scene.waits_until(part)).flatten());
             self.waiting |= d.state == State::WaitingPartner;
             self.moves.extend(going.filter(|_| d.acts()).map(|g| (part, g)));
         }
         if let Some((_, d)) = self.scene.recompression(part) {
-            self.waits_for_room |= note(&d);
+            self.waits_for_room |= note(&d, None);
             if d.acts() {
                 self.recompressions.push(part);
             }

@@ -91,6 +91,16 @@ impl Plan {
         }
     }
 
+    /// The partition whose distance of prunes it keeps to, and begins anew.
+    pub fn pruned_partition(&self) -> Option<(StreamId, Arc<str>)> {
+        match self {
+            Self::Prune { stream, partition, .. } | Self::Fold { stream, partition, .. } | Self::Expire { stream, partition, .. } => {
+                Some((*stream, partition.clone()))
+            }
+            _ => None,
+        }
+    }
+
     /// Whether its parts become one.
     pub fn makes_one(&self) -> bool {
         matches!(self, Self::Merge { .. } | Self::Fold { .. })

@@ -23,6 +23,7 @@ use ebb_storage::{
     refs::Reader,
 };
 use std::{
+    collections::HashSet,
     sync::{Arc, Weak},
     time::Duration,
 };
@@ -191,11 +192,16 @@ fn start(core: &Arc<Core>, mut plans: Vec<(Plan, Arc<StreamState>)>) {
     };
     plans.sort_by_key(|(p, _)| order(p));
     let server = core.server();
+    // What is due of a partition is begun together, or the one would have the other wait for the distance of prunes.
+    let mut begun: HashSet<(StreamId, Arc<str>)> = HashSet::new();
     for (plan, state) in plans {
-        if !core.jobs.counts().admit(&plan, &server) {
+        let partition = plan.pruned_partition();
+        let joins = partition.as_ref().is_some_and(|p| begun.contains(p));
+        if !joins && !core.jobs.counts().admit(&plan, &server) {
             continue;
         }
         if let Some(guard) = core.jobs.begin(core.epoch(), &plan, &state) {
+            begun.extend(partition);
             let core = core.clone();
             tokio::spawn(async move { job::run(&core, plan, guard).await });
         }

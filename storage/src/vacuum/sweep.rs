@@ -93,10 +93,11 @@ pub fn unnamed(
     listed.into_iter().filter(|o| !known(&o.path)).collect()
 }
 
-/// Objects that showed whether a disk can be written, where a crash left one.
-pub async fn delete_probes(database: &DatabaseId, store: &Arc<dyn ObjectStore>) -> Result<()> {
+/// Objects that showed whether a disk can be written, where a crash left one; those whose names begin so are in use.
+pub async fn delete_probes(database: &DatabaseId, store: &Arc<dyn ObjectStore>, in_use: &str) -> Result<()> {
     let left: Vec<_> = store.list(Some(&key::probes_prefix(database))).try_collect().await?;
-    for probe in left {
+    let is_left = |p: &&object_store::ObjectMeta| !p.location.filename().is_some_and(|name| name.starts_with(in_use));
+    for probe in left.iter().filter(is_left) {
         delete(store, &probe.location).await?;
     }
     Ok(())

@@ -305,6 +305,17 @@ fn one_part_is_not_promised_the_room_of_another() {
     assert_eq!((planned.plans.len(), planned.waits_for_room), (2, true));
 }
 
+/// What is not due yet and will have to wait for the distance of prunes then says when its time comes.
+#[test]
+fn the_next_attempt_is_when_a_prune_may_be() {
+    let mut view = tiered(vec![RuleKind::Delete], vec![part(1, at(20), NEVER), part(2, at(20), at(20))]);
+    view.partitions[0].pruned_at = Some(at(10));
+    view.settings.prune_every = std::time::Duration::from_secs(100);
+    let told = |n: usize| decide(&view.partitions[0].parts[n], &view.partitions[0], &view, at(12));
+    assert_eq!((told(0).state, told(0).due_at, told(0).next_attempt_at), (State::NotDue, Some(at(20)), Some(at(110))));
+    assert_eq!(told(1).next_attempt_at, Some(at(20)), "a part that goes whole waits for nothing");
+}
+
 /// Due parts that nothing takes out are merged as others are, so that no number of them stops inserts.
 #[test]
 fn wholly_due_parts_are_merged_while_rules_are_stopped() {

@@ -9,7 +9,6 @@
 use super::{
     compact::{Allowance, PAIR},
     decide::{Scene, waits_until},
-    grace,
     round::deletes_due,
     view::{PartView, RuleKind},
 };
@@ -33,18 +32,6 @@ pub fn joins(scene: &Scene<'_>, part: &PartView) -> Option<Option<Timestamp>> {
 /// When parts of the partition are to be folded together that wait for the distance of prunes.
 pub fn wakes_at(scene: &Scene<'_>) -> Option<Timestamp> {
     waits(scene).filter(|_| !eagerly(scene, |_| false).is_empty())
-}
-
-/// When the first of the parts that may be folded together waits for no partner any more: what they become goes on at once then.
-pub fn waits_no_more_at(scene: &Scene<'_>) -> Option<Timestamp> {
-    if !scene.stream.rules.iter().any(|r| r.kind == RuleKind::Fold) {
-        return None;
-    }
-    let bound = |part: &PartView| {
-        let (change, to) = scene.sent(part)?;
-        grace::wait(scene, part, change, to).map(|wait| wait.bound)
-    };
-    scene.partition.parts.iter().filter_map(bound).min()
 }
 
 fn waits(scene: &Scene<'_>) -> Option<Timestamp> {

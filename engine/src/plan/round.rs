@@ -134,7 +134,7 @@ impl<'a> Wanted<'a> {
             }
             wanted.ask(part, wake);
         }
-        fold::wakes_at(&wanted.scene).into_iter().chain(fold::waits_no_more_at(&wanted.scene)).for_each(|at| wake.consider(at));
+        fold::wakes_at(&wanted.scene).into_iter().for_each(|at| wake.consider(at));
         wanted.prunes.sort_by_key(|p| p.id);
         wanted.recompressions.sort_by_key(|p| p.id);
         wanted

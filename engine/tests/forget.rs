@@ -84,7 +84,7 @@ async fn a_lone_part_forgets_its_records_once_the_window_has_passed() {
     assert!(row.part == before.name && row.state == "due_queued" && row.reason.contains("_tp_sn"), "{row:?}");
     e.settle(None).await.unwrap();
     let after = in_partition(&e);
-    assert_eq!((after.id, after.placement.generation), (before.id, generation().next()));
+    assert!(after.id == before.id && after.placement.generation > generation(), "{after:?}");
     assert_eq!(after.origins, [Origin { branch: BranchId::MAIN, sns: SnRange { after: Sn(7), to: Sn(8) }, rows: 16_000 }]);
     let left = after.sn_bytes;
     assert!(left < 300 && after.placement.bytes <= before.placement.bytes - before.sn_bytes + 1000, "{left} bytes are left");

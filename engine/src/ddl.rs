@@ -193,18 +193,34 @@ impl Engine {
     }
 
     pub async fn drop_stream(&self, stream: StreamId) -> Result<()> {
-        let def = self.core.stream(stream)?.def.clone();
-        not_system(&def.database)?;
-        self.core.remember_name(&def);
-        let live = self.core.live.clone();
+        self.drop_streams(&[stream]).await
+    }
+
+    /// All of them, or none.
+    ///
+    /// # Errors
+    /// `NotFound` where one is gone.
+    pub async fn drop_streams(&self, streams: &[StreamId]) -> Result<()> {
+        let mut streams = streams.to_vec();
+        streams.sort_unstable();
+        streams.dedup();
+        if streams.is_empty() {
+            return Ok(());
+        }
+        for stream in &streams {
+            let def = self.core.stream(*stream)?.def.clone();
+            not_system(&def.database)?;
+            self.core.remember_name(&def);
+        }
+        let (live, dropped) = (self.core.live.clone(), streams.clone());
         let publish = move |m: &Arc<Manifest>| {
             live.publish(|live| {
                 live.manifest = m.clone();
-                live.drop_tail(stream);
+                dropped.iter().for_each(|stream| live.drop_tail(*stream));
             });
         };
-        self.core.committer.commit_with(Vec::new(), |_, _| Ok(drops(&self.core, &[stream])), publish).await?;
-        self.forget(stream);
+        self.core.committer.commit_with(Vec::new(), |_, _| Ok(drops(&self.core, &streams)), publish).await?;
+        streams.into_iter().for_each(|stream| self.forget(stream));
         self.core.appender.trim(&self.core).await;
         Ok(())
     }

@@ -2,7 +2,8 @@
 //!
 //! DataFusion plans first; then, with all types known, `expression` changes what wraps instead of failing (`checked`), what becomes text
 //! in another form (`as_text`), what adds days to times of a zone (`calendar`), what compares as text though its type is more than that (`declared`), and
-//! what joins texts without counting them (`joined`), what would make a float of a decimal (`decimals`). The type, the nullability and
+//! what joins texts without counting them (`joined`), what would make a float of a decimal (`decimals`), what would cut a
+//! fraction (`rounded`). The type, the nullability and
 //! the name of an expression stay what they were, so that what a client was told before still holds. `names` gives result columns their
 //! names, `types` knows the types that SQL names and DataFusion does not. Queries pass here as an analyzer rule, expressions of
 //! definitions one by one: both mean the same.
@@ -16,6 +17,7 @@ mod declared;
 mod extreme;
 mod joined;
 pub mod names;
+mod rounded;
 mod types;
 
 pub use as_text::text_of;
@@ -74,7 +76,7 @@ fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 pub fn expression(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     e.transform_up(|e| {
         for change in
-            [decimals::change, checked::change, calendar::change, as_text::change, declared::change, joined::change, map_key, coarser]
+            [decimals::change, rounded::change, checked::change, calendar::change, as_text::change, declared::change, joined::change, map_key, coarser]
         {
             if let Some(new) = change(&e, schema)? {
                 return Ok(Transformed::yes(new));

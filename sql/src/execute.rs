@@ -31,8 +31,10 @@ mod variable;
 pub(crate) use transaction::{begin_implicit, commit_block, roll_back};
 
 use crate::{
-    Error, Outcome, Prepared, Result, Session, sqlstate,
-    statement::{Copy, Show, Verb},
+    Error, Outcome, Prepared, Result, Session,
+    session::ends_block,
+    sqlstate,
+    statement::{Copy, Discard, Reset, Set, SetScope, Show, Verb},
     wire::types::pg_type,
 };
 use arrow::datatypes::SchemaRef;
@@ -42,7 +44,7 @@ use std::sync::Arc;
 pub(crate) async fn run(session: &mut Session, prepared: &Prepared, params: Vec<ScalarValue>) -> Result<Outcome> {
     let statement = prepared.statement.clone();
     if let Some(block) = &session.block
-        && !matches!(statement.verb, Verb::Commit | Verb::Rollback | Verb::RollbackTo(_))
+        && !ends_block(&statement.verb)
     {
         block.check()?;
         if let Some(what) = outside_blocks(&statement.verb) {
@@ -104,7 +106,7 @@ pub(crate) async fn run(session: &mut Session, prepared: &Prepared, params: Vec<
         Verb::Prepare(p) => prepare::prepare(session, p).await,
         Verb::Execute(e) => Box::pin(prepare::execute(session, e, &params)).await,
         Verb::Deallocate(d) => prepare::deallocate(session, d),
-        Verb::Discard(d) => prepare::discard(session, *d).inspect(|_| session.keep_leases()),
+        Verb::Discard(d) => Ok(prepare::discard(session, *d)).inspect(|_| session.keep_leases()),
         other => Err(not_built(other)),
     }
 }
@@ -157,6 +159,8 @@ pub(crate) fn outside_blocks(verb: &Verb) -> Option<&'static str> {
         Verb::CreateDatabase(_) => "CREATE DATABASE",
         Verb::DropDatabase(_) => "DROP DATABASE",
         Verb::AlterDatabase(_) => "ALTER DATABASE",
+        Verb::Set(Set { scope: SetScope::Global, .. }) | Verb::Reset(Reset::Global(_)) => "SET GLOBAL",
+        Verb::Discard(Discard::All) => "DISCARD ALL",
         Verb::CreateReader(_) | Verb::DropReader(_) => "CREATE READER and DROP READER",
         Verb::CreateHold(_) | Verb::ReleaseHold(_) => "CREATE HOLD and RELEASE HOLD",
         Verb::CreateRollup(_) | Verb::DropRollup(_) => "CREATE ROLLUP and DROP ROLLUP",

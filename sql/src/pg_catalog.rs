@@ -18,7 +18,7 @@ mod types;
 
 pub(crate) use functions::register;
 pub(crate) use names::Names;
-pub(crate) use rewrite::rewrite;
+pub(crate) use rewrite::{SetConfig, rewrite, set_config};
 pub(crate) use tables::PgCatalog;
 
 pub(crate) const SCHEMA: &str = "pg_catalog";

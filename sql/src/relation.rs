@@ -7,6 +7,7 @@
 mod changes;
 mod cut;
 mod function;
+mod hidden;
 mod rows;
 mod scope;
 mod table;
@@ -31,6 +32,7 @@ use datafusion::{
     sql::sqlparser::ast::{self, Expr, Ident, ObjectName, Spanned, TableFactor, TableVersion, Value, VisitMut, VisitorMut},
 };
 use ebb_storage::stream_def::{TP_SN, TP_TIME};
+pub(crate) use hidden::hide;
 pub(crate) use rows::branch_name;
 use scope::Scope;
 use std::{ops::ControlFlow, sync::Arc};
@@ -65,11 +67,24 @@ struct Relation {
     hidden: &'static [&'static str],
 }
 
+impl Relation {
+    /// What its columns are qualified with, in a query.
+    fn name(&self) -> ObjectName {
+        ObjectName::from(self.reference.to_vec().into_iter().map(|part| Ident::with_quote('"', part)).collect::<Vec<_>>())
+    }
+
+    /// The columns that `*` shows.
+    fn visible(&self) -> Vec<String> {
+        let schema = self.provider.schema();
+        schema.fields().iter().map(|f| f.name().clone()).filter(|n| !self.hidden.contains(&n.as_str())).collect()
+    }
+}
+
 /// Begins the number of a resolved reference; nobody writes it.
 const MARK: char = '\u{2060}';
 
 /// Of streams, where they can be named.
-pub(crate) const HIDDEN: &[&str] = &[TP_TIME, TP_SN];
+const HIDDEN: &[&str] = &[TP_TIME, TP_SN];
 
 impl Relations {
     /// Finds them all in `query` and puts numbers in their places.
@@ -97,9 +112,8 @@ impl Relations {
         }
     }
 
-    /// The columns that `*` leaves out of the resolved reference.
-    pub fn hidden(&self, version: &TableVersion) -> Option<&'static [&'static str]> {
-        Some(self.found.get(number(version)?)?.hidden)
+    fn of(&self, version: &TableVersion) -> Option<&Relation> {
+        self.found.get(number(version)?)
     }
 
     /// What makes DataFusion take them.
@@ -146,7 +160,7 @@ impl About<'_> {
     }
 
     fn stream(&self, name: &StreamName) -> Result<Arc<ebb_storage::manifest::StreamState>> {
-        Ok(names::find(self.cut.view.manifest(), name, &self.session.database)?.clone())
+        Ok(names::find(self.cut.view.manifest(), name, self.session.database())?.clone())
     }
 }
 

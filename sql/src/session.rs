@@ -1,4 +1,4 @@
-//! One connection: its database, its settings, its transaction block, its prepared statements. Nothing of it is shared, so nothing
+//! One connection: its settings, the current database among them, its transaction block, its prepared statements. Nothing of it is shared, so nothing
 //! leaks from one connection to another.
 //!
 //! Guards: a statement reads one cut, a block reads one cut plus its own writes, and after an error a block does nothing but end.
@@ -12,6 +12,7 @@ mod running;
 mod variables;
 
 pub use block::TransactionStatus;
+pub(crate) use variables::Until;
 pub use variables::Variables;
 
 use crate::{
@@ -19,12 +20,13 @@ use crate::{
     database::Shared,
     execute,
     outcome::{Notice, Outcome, Prepared},
-    statement::{Discard, Statement, Verb},
+    statement::{Statement, Verb},
 };
 use arrow::datatypes::{DataType, SchemaRef};
 pub(crate) use block::Block;
 use datafusion::{catalog::SchemaProvider, common::ScalarValue};
-pub(crate) use limit::Limit;
+pub(crate) use limit::{Limit, Watch};
+pub(crate) use prepared::ends_block;
 pub(crate) use running::{Entry, Listed, Running};
 use std::{
     collections::{BTreeMap, HashMap},
@@ -38,13 +40,13 @@ pub struct Session {
     pub(crate) id: u64,
     /// Who connected; nobody within a program.
     pub(crate) user: String,
-    /// The current database.
-    pub(crate) database: String,
     pub(crate) variables: Variables,
     pub(crate) block: Option<Arc<Block>>,
     /// What PREPARE named.
     pub(crate) prepared: HashMap<String, Prepared>,
     pub(crate) notices: Vec<Notice>,
+    /// What ends the statement that was run last, whose rows may be read yet.
+    watch: Option<Arc<Watch>>,
     /// Cuts that it keeps readable.
     leases: lease::Leases,
     /// Schemas beside the databases.
@@ -57,11 +59,11 @@ impl Session {
             id: shared.running.new_session(),
             shared,
             user: String::new(),
-            database: crate::database::DEFAULT_DATABASE.to_owned(),
             variables: Variables::default(),
             block: None,
             prepared: HashMap::new(),
             notices: Vec::new(),
+            watch: None,
             leases: lease::Leases::default(),
             schemas: BTreeMap::new(),
         }
@@ -80,8 +82,23 @@ impl Session {
     /// # Errors
     /// What looking up says; in a block it fails the block.
     pub async fn prepare(&mut self, statement: Statement, hints: &[Option<DataType>]) -> Result<Prepared> {
-        let done = prepared::prepare(self, statement, hints).await;
+        self.prepare_until(statement, hints, CancellationToken::new()).await
+    }
+
+    /// [`Self::prepare`]; `cancel` and `statement_timeout` end it, as they end what is executed.
+    ///
+    /// # Errors
+    /// As [`Self::prepare`].
+    pub async fn prepare_until(&mut self, statement: Statement, hints: &[Option<DataType>], cancel: CancellationToken) -> Result<Prepared> {
+        let listed = self.shared.running.begin(self, &statement.shown());
+        let limit = limit::Limit::start(cancel, self.variables.statement_timeout(), listed);
+        let done = limit.run(Box::pin(prepared::prepare(self, statement, hints))).await;
         self.note_failure(done)
+    }
+
+    /// [`Self::prepare`] within a statement, whose limits hold.
+    pub(crate) async fn look_up(&mut self, statement: Statement, hints: &[Option<DataType>]) -> Result<Prepared> {
+        prepared::prepare(self, statement, hints).await
     }
 
     /// The columns of its rows where only its parameters tell them.
@@ -98,10 +115,11 @@ impl Session {
     /// # Errors
     /// What the statement says; `25P02` in a block that has failed.
     pub async fn execute(&mut self, prepared: &Prepared, params: Vec<ScalarValue>, cancel: CancellationToken) -> Result<Outcome> {
-        let listed = self.shared.running.begin(self, prepared.statement.source.text());
+        let listed = self.shared.running.begin(self, &prepared.statement.shown());
         let limit = limit::Limit::start(cancel, self.variables.statement_timeout(), listed);
         // What every statement may do is one large future: on the heap, planning has the stack to itself.
         let done = limit.run(Box::pin(execute::run(self, prepared, params))).await;
+        self.watch = Some(limit.watch());
         self.note_failure(done).map(|outcome| limit.over(outcome, self.block.clone()))
     }
 
@@ -144,7 +162,7 @@ impl Session {
     /// # Errors
     /// What the commit says of the statements before.
     pub async fn join(&mut self, verb: &Verb) -> Result<()> {
-        let ends = execute::outside_blocks(verb).is_some() || matches!(verb, Verb::Discard(Discard::All));
+        let ends = execute::outside_blocks(verb).is_some();
         let own = matches!(
             verb,
             Verb::Begin(_) | Verb::Commit | Verb::Rollback | Verb::Savepoint(_) | Verb::ReleaseSavepoint(_) | Verb::RollbackTo(_)
@@ -188,12 +206,17 @@ impl Session {
         std::mem::take(&mut self.notices)
     }
 
+    /// Of the statement that was run last.
+    pub(crate) fn take_watch(&mut self) -> Option<Arc<Watch>> {
+        self.watch.take()
+    }
+
     pub(crate) fn notice(&mut self, notice: Notice) {
         self.notices.push(notice);
     }
 
     pub fn database(&self) -> &str {
-        &self.database
+        self.variables.database()
     }
 
     pub fn transaction_status(&self) -> TransactionStatus {
@@ -205,12 +228,27 @@ impl Session {
         self.variables.get(name)
     }
 
-    /// As `SET name = value` does; for what a client says as it connects.
+    /// What a client says as it connects: as `SET name = value` does, and RESET goes back to it.
     ///
     /// # Errors
     /// For an unknown setting or a value it does not take.
     pub fn set_variable(&mut self, name: &str, value: &str) -> Result<()> {
-        self.variables.set(name, value)
+        self.set_until(Until::End, name, value)
+    }
+
+    /// The database that a client connects to.
+    ///
+    /// # Errors
+    /// Without such a database.
+    pub fn connect_to(&mut self, database: &str) -> Result<()> {
+        self.shared.check_database(database)?;
+        self.variables.connect(database);
+        Ok(())
+    }
+
+    pub(crate) fn set_until(&mut self, until: Until, name: &str, value: &str) -> Result<()> {
+        let shared = self.shared.clone();
+        self.variables.set(name, value, until, |database| shared.check_database(database).is_ok())
     }
 
     /// Who this is, as `system.queries` shows it.
@@ -224,7 +262,7 @@ impl Session {
     /// Without such a database.
     pub fn use_database(&mut self, name: &str) -> Result<()> {
         self.shared.check_database(name)?;
-        self.database = name.to_owned();
+        self.variables.use_database(name);
         Ok(())
     }
 

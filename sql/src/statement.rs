@@ -22,6 +22,7 @@ pub(crate) use name::is_reserved;
 pub use name::{Name, StreamName, quote_name, quote_text};
 pub use session::*;
 pub use source::Source;
+use std::borrow::Cow;
 pub use stream::*;
 
 /// One statement and the text it was parsed from.
@@ -34,6 +35,20 @@ pub struct Statement {
     pub source: Source,
     /// How many parameters it names: the highest `$n`.
     pub parameters: usize,
+}
+
+impl Statement {
+    /// What others are shown of it: its text, without the secrets that it tells.
+    pub fn shown(&self) -> Cow<'_, str> {
+        match &self.verb {
+            Verb::CreateDisk(disk) => Cow::Owned(Verb::CreateDisk(disk.without_secrets()).to_string()),
+            Verb::Prepare(prepare) => match prepare.statement.shown() {
+                Cow::Borrowed(_) => Cow::Borrowed(self.source.text()),
+                Cow::Owned(inner) => Cow::Owned(format!("PREPARE {} AS {inner}", prepare.name)),
+            },
+            _ => Cow::Borrowed(self.source.text()),
+        }
+    }
 }
 
 impl PartialEq for Statement {

@@ -1,6 +1,6 @@
 //! Threads of their own for the work of queries.
 //!
-//! A join may compute for minutes between two rows. On the threads that accept, insert, cancel and stop, it would keep all of that
+//! A join may compute for minutes between two rows, and planning for seconds without a pause. On the threads that accept, insert, cancel and stop, it would keep all of that
 //! waiting; here it keeps other queries waiting, and not for long: joins yield, and their conditions notice that nobody waits any more.
 
 mod interruptible;
@@ -22,7 +22,10 @@ use tokio::{
     sync::mpsc,
     task::{AbortHandle, JoinHandle},
 };
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::{
+    sync::{CancellationToken, DropGuard},
+    task::AbortOnDropHandle,
+};
 
 /// Batches between the query and who reads its rows.
 const QUEUED_BATCHES: usize = 2;
@@ -49,6 +52,17 @@ impl Workers {
             .thread_name("ebb-query")
             .build();
         runtime.map(|r| Self(Some(r))).map_err(|e| Error::internal(format!("threads for queries do not start: {e}")))
+    }
+
+    /// What computes long without waiting for anything, as planning does. Whoever waits can give it up at any time; it then ends at its
+    /// next pause.
+    ///
+    /// # Errors
+    /// Where it panicked.
+    pub async fn think<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Result<T> {
+        let runtime = self.0.as_ref().ok_or_else(|| Error::internal("the database is closed"))?;
+        let task = AbortOnDropHandle::new(runtime.spawn(work));
+        task.await.map_err(|e| Error::internal(format!("a statement's planning was cut off: {e}")))
     }
 
     /// Runs `plan`. Dropping the rows ends it.

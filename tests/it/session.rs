@@ -389,3 +389,49 @@ async fn settings_of_this_opening_are_shown() {
     let rows = db.sql("SELECT value FROM system.settings WHERE name = 'background_pool_size'").await.unwrap().collect().await.unwrap();
     assert_eq!(rows.iter().flat_map(lines).collect::<Vec<_>>(), ["4"]);
 }
+
+/// CREATE STREAM IF NOT EXISTS ... AS that finds the stream made by another leaves it alone, whatever its query does then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_stream_that_another_made_meanwhile_is_neither_filled_nor_dropped() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), &clock()).await;
+    // Looked up long after it was seen that no such stream is there.
+    let with: Vec<String> = (1..=10).map(|n| format!("c{n} AS (SELECT * FROM c{} UNION ALL SELECT * FROM c{})", n - 1, n - 1)).collect();
+    let query = format!("WITH c0 AS (SELECT value AS x FROM generate_series(0, 0)), {} SELECT 1 / x AS x FROM c10", with.join(", "));
+    for round in 0..3 {
+        let other = db.session();
+        let fill = format!("CREATE STREAM IF NOT EXISTS race{round} AS {query}");
+        let filling = tokio::spawn(async move {
+            let mut other = other;
+            other.run(&fill).await.err().map(|e| e.sqlstate().to_owned())
+        });
+        while db.sql("SELECT * FROM system.queries WHERE query LIKE 'CREATE STREAM IF%'").await.unwrap().collect().await.unwrap().is_empty()
+        {
+            tokio::task::yield_now().await;
+        }
+        if db.execute(&format!("CREATE STREAM race{round} (x int64)")).await.is_err() {
+            // The other was first.
+            filling.await.unwrap();
+            continue;
+        }
+        db.execute(&format!("INSERT INTO race{round} VALUES (1), (2), (3)")).await.unwrap();
+        filling.await.unwrap();
+        let rows = db.sql(&format!("SELECT count(*) FROM race{round}")).await.unwrap().collect().await.unwrap();
+        assert_eq!(rows.iter().flat_map(lines).collect::<Vec<_>>(), ["3"]);
+    }
+}
+
+#[tokio::test]
+async fn secrets_of_a_statement_are_shown_to_nobody() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), &clock()).await;
+    let disk = "CREATE DISK d DISK(type = 's3', endpoint = 'https://h/b', access_key_id = 'k', secret_access_key = 'hush')";
+    let session = db.session();
+    for text in [disk.to_owned(), format!("PREPARE p AS {disk}")] {
+        for statement in session.parse(&text).unwrap_or_default() {
+            assert!(statement.source.text().contains("hush"));
+            assert!(statement.shown().contains("DISK") && !statement.shown().contains("hush"), "{}", statement.shown());
+        }
+    }
+    assert_eq!(session.parse(disk).unwrap().len(), 1);
+}

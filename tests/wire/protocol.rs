@@ -2,7 +2,7 @@
 
 use crate::{
     Running, code,
-    raw::{Raw, field},
+    raw::{Protocol, Raw, field},
 };
 use ebb::wire::Server;
 use futures::TryStreamExt;
@@ -302,6 +302,327 @@ async fn rows_that_were_left_are_not_those_of_the_next_portal() {
         }
         assert_eq!(found, [first.to_string()], "{sql}");
     }
+}
+
+/// Up to where the server is ready; an error is none of what is told here.
+async fn until_ready(raw: &mut Raw) {
+    loop {
+        match raw.receive().await.unwrap() {
+            Backend::ErrorResponse(body) => panic!("{:?}", field(body.fields(), b'M')),
+            Backend::ReadyForQuery(_) => return,
+            _ => {}
+        }
+    }
+}
+
+fn bind(portal: &str, statement: &str, out: &mut bytes::BytesMut) {
+    use postgres_protocol::{IsNull, message::frontend};
+    assert!(frontend::bind(portal, statement, [], [0_u8; 0], |_, _| Ok(IsNull::No), [], out).is_ok());
+}
+
+/// A portal that was suspended keeps its query: until it or its statement is closed, it is bound anew, or its transaction has ended.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_portal_that_cannot_be_named_any_more_runs_no_more() {
+    use postgres_protocol::message::frontend;
+    let server = Running::start().await;
+    let other = server.client().await;
+    let running = || {
+        column(&other, "SELECT count(*) FROM system.queries WHERE query LIKE '%generate_series(1, 1000000)%' AND query NOT LIKE '%system%'")
+    };
+    let mut raw = Raw::connect(server.address).await;
+    type End = fn(&mut bytes::BytesMut);
+    let endings: [(&str, End); 5] = [
+        ("the portal is closed", |out| {
+            frontend::close(b'P', "p", out).unwrap();
+            frontend::sync(out);
+        }),
+        ("the statement is closed", |out| {
+            frontend::close(b'S', "s", out).unwrap();
+            frontend::sync(out);
+        }),
+        ("the portal is bound anew", |out| {
+            bind("p", "s", out);
+            frontend::sync(out);
+        }),
+        ("the block is committed", |out| frontend::query("COMMIT", out).unwrap()),
+        ("the block is rolled back", |out| {
+            frontend::parse("", "ROLLBACK", [], out).unwrap();
+            bind("", "", out);
+            frontend::execute("", 0, out).unwrap();
+            frontend::sync(out);
+        }),
+    ];
+    for (ending, end) in endings {
+        raw.run("BEGIN", Protocol::Simple).await.unwrap();
+        raw.send(|out| {
+            frontend::parse("s", "SELECT value FROM generate_series(1, 1000000)", [], out).unwrap();
+            bind("p", "s", out);
+            frontend::execute("p", 1, out).unwrap();
+            frontend::sync(out);
+        })
+        .await;
+        until_ready(&mut raw).await;
+        assert_eq!(running().await, ["1"], "{ending}");
+        raw.send(end).await;
+        until_ready(&mut raw).await;
+        assert_eq!(running().await, ["0"], "{ending}");
+        raw.run("ROLLBACK", Protocol::Simple).await.unwrap();
+    }
+    // It is no portal any more either.
+    raw.send(|out| {
+        frontend::execute("p", 1, out).unwrap();
+        frontend::sync(out);
+    })
+    .await;
+    let Some(Backend::ErrorResponse(body)) = raw.receive().await else { panic!("a portal outlived its transaction") };
+    assert_eq!(field(body.fields(), b'C').unwrap(), "34000");
+}
+
+/// Asked again, a portal has no more to give, and nothing is done twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_portal_is_run_once() {
+    use postgres_protocol::message::frontend;
+    let server = Running::start().await;
+    let client = server.client().await;
+    client.batch_execute("CREATE STREAM once (a int64)").await.unwrap();
+    let mut raw = Raw::connect(server.address).await;
+    for (sql, expected) in [
+        ("INSERT INTO once VALUES (1)", ["INSERT 0 1", "55000"]),
+        ("SELECT value FROM generate_series(1, 3)", ["SELECT 3", "SELECT 0"]),
+        ("SET application_name = 'x'", ["SET", "55000"]),
+        ("SELECT 1 / (value - 1) FROM generate_series(1, 1)", ["22012", ""]),
+    ] {
+        raw.send(|out| {
+            frontend::parse("", sql, [], out).unwrap();
+            bind("", "", out);
+            frontend::execute("", 0, out).unwrap();
+            frontend::execute("", 0, out).unwrap();
+            frontend::sync(out);
+        })
+        .await;
+        let mut found = Vec::new();
+        loop {
+            match raw.receive().await.unwrap() {
+                Backend::ReadyForQuery(_) => break,
+                Backend::CommandComplete(body) => found.push(body.tag().unwrap().to_owned()),
+                Backend::ErrorResponse(body) => found.push(field(body.fields(), b'C').unwrap()),
+                _ => {}
+            }
+        }
+        assert_eq!(found, expected.into_iter().filter(|e| !e.is_empty()).collect::<Vec<_>>(), "{sql}");
+    }
+    // The error took the insert with it, as a transaction of both.
+    assert_eq!(column(&client, "SELECT count(*) FROM once").await, ["0"]);
+    raw.send(|out| {
+        frontend::parse("", "INSERT INTO once VALUES (1)", [], out).unwrap();
+        bind("", "", out);
+        frontend::execute("", 0, out).unwrap();
+        frontend::sync(out);
+    })
+    .await;
+    until_ready(&mut raw).await;
+    assert_eq!(column(&client, "SELECT count(*) FROM once").await, ["1"]);
+}
+
+/// Rows of a portal, the command tags and the errors, up to where the server is ready.
+async fn told(raw: &mut Raw) -> Vec<String> {
+    let (mut told, mut rows) = (Vec::new(), 0);
+    loop {
+        match raw.receive().await.unwrap() {
+            Backend::ReadyForQuery(_) => return told,
+            Backend::DataRow(_) => rows += 1,
+            Backend::PortalSuspended => told.push(format!("{} rows", std::mem::take(&mut rows))),
+            Backend::CommandComplete(body) => told.push(body.tag().unwrap().to_owned()),
+            Backend::NoData => told.push("no rows".to_owned()),
+            Backend::ErrorResponse(body) => told.push(field(body.fields(), b'C').unwrap()),
+            _ => {}
+        }
+    }
+}
+
+/// A statement's time is that of each Execute, and a request to end it reaches a portal that goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_portal_that_goes_on_is_watched_anew() {
+    use postgres_protocol::message::frontend;
+    let server = Running::start().await;
+    let mut raw = Raw::greet(server.address, &[("user", "ebb"), ("database", "default")]).await;
+    let (mut pid, mut secret) = (0, 0);
+    loop {
+        match raw.receive().await.unwrap() {
+            Backend::BackendKeyData(body) => (pid, secret) = (body.process_id(), body.secret_key()),
+            Backend::ReadyForQuery(_) => break,
+            _ => {}
+        }
+    }
+    let fetch = |portal: &'static str, rows: i32| {
+        move |out: &mut bytes::BytesMut| {
+            frontend::execute(portal, rows, out).unwrap();
+            frontend::sync(out);
+        }
+    };
+    for (timeout, sql) in
+        [("3000", "SELECT value FROM generate_series(1, 100000000)"), ("0", "SELECT value FROM generate_series(1, 100000000)")]
+    {
+        raw.run("BEGIN", Protocol::Simple).await.unwrap();
+        raw.run(&format!("SET statement_timeout = {timeout}"), Protocol::Simple).await.unwrap();
+        raw.send(|out| {
+            frontend::parse("s", sql, [], out).unwrap();
+            bind("p", "s", out);
+            bind("q", "s", out);
+        })
+        .await;
+        raw.send(fetch("p", 2)).await;
+        assert_eq!(told(&mut raw).await, ["2 rows"]);
+        raw.send(fetch("q", 2)).await;
+        assert_eq!(told(&mut raw).await, ["2 rows"]);
+        if timeout == "3000" {
+            // Longer than the timeout, in which the client wants nothing: another statement's wait tells that it has passed.
+            let other = server.client().await;
+            other.batch_execute("SET statement_timeout = 3500").await.unwrap();
+            assert_eq!(code(other.simple_query(ENDLESS).await), "57014");
+            raw.send(fetch("p", 2)).await;
+            assert_eq!(told(&mut raw).await, ["2 rows"]);
+            raw.send(fetch("p", 0)).await;
+        } else {
+            raw.send(fetch("p", 0)).await;
+            // The rows come: it runs.
+            while !matches!(raw.receive().await.unwrap(), Backend::DataRow(_)) {}
+            let mut request = tokio::net::TcpStream::connect(server.address).await.unwrap();
+            let mut out = bytes::BytesMut::new();
+            frontend::cancel_request(pid, secret, &mut out);
+            tokio::io::AsyncWriteExt::write_all(&mut request, &out).await.unwrap();
+        }
+        assert_eq!(told(&mut raw).await, ["57014"], "{timeout}");
+        raw.run("ROLLBACK", Protocol::Simple).await.unwrap();
+        raw.run("SET statement_timeout = 0", Protocol::Simple).await.unwrap();
+        raw.send(|out| {
+            frontend::close(b'S', "s", out).unwrap();
+            frontend::sync(out);
+        })
+        .await;
+        until_ready(&mut raw).await;
+    }
+}
+
+/// Planning is stopped as running is, and others are served meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_that_is_planned_is_ended_too() {
+    let server = Running::start().await;
+    // Each joins what is before it with itself: the planner meets the first of them very often.
+    let joined = |last: usize| {
+        let of = |n: usize| format!("c{n} AS (SELECT * FROM c{} UNION ALL SELECT * FROM c{})", n - 1, n - 1);
+        let with: Vec<String> = (1..=last).map(of).collect();
+        format!("WITH c0 AS (SELECT 1 AS x), {} SELECT count(*) FROM c{last}", with.join(", "))
+    };
+    let client = server.client().await;
+    assert_eq!(code(client.simple_query(&joined(17)).await), "54001");
+    assert_eq!(column(&client, &joined(3)).await, ["8"]);
+    let crossed: Vec<String> = (0..300).map(|n| format!("(SELECT {n} AS c{n}) AS t{n}")).collect();
+    let crossed = format!("SELECT * FROM {}", crossed.join(", "));
+    let token = client.cancel_token();
+    let running = tokio::spawn(async move { code(client.simple_query(&crossed).await) });
+    let other = server.client().await;
+    assert_eq!(column(&other, "SELECT 1").await, ["1"]);
+    while !running.is_finished() {
+        token.cancel_query(NoTls).await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(running.await.unwrap(), "57014");
+}
+
+/// What is said in the wrong state of a block, of a COPY, of a message.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_said_at_the_wrong_time_changes_nothing() {
+    use postgres_protocol::message::frontend;
+    let server = Running::start().await;
+    let client = server.client().await;
+    client.batch_execute("CREATE STREAM s (a int64)").await.unwrap();
+    // A statement that is parsed while its block has failed is no statement.
+    let mut raw = Raw::connect(server.address).await;
+    raw.run("BEGIN", Protocol::Simple).await.unwrap();
+    raw.run("SELECT 1 / 0", Protocol::Simple).await.unwrap_err();
+    raw.send(|out| {
+        frontend::parse("late", "SELECT 1", [], out).unwrap();
+        frontend::sync(out);
+    })
+    .await;
+    assert_eq!(told(&mut raw).await, ["25P02"]);
+    raw.send(|out| {
+        frontend::parse("", "ROLLBACK", [], out).unwrap();
+        bind("", "", out);
+        frontend::execute("", 0, out).unwrap();
+        frontend::sync(out);
+    })
+    .await;
+    assert_eq!(told(&mut raw).await, ["ROLLBACK"]);
+    // A query within a COPY ends it.
+    raw.send(|out| frontend::query("COPY s FROM STDIN", out).unwrap()).await;
+    while !matches!(raw.receive().await.unwrap(), Backend::CopyInResponse(_)) {}
+    raw.send(|out| {
+        frontend::CopyData::new(&b"1\n"[..]).unwrap().write(out);
+        frontend::query("SELECT 1", out).unwrap();
+    })
+    .await;
+    assert_eq!(told(&mut raw).await.len(), 1);
+    assert_eq!(column(&client, "SELECT count(*) FROM system.queries WHERE query LIKE 'COPY%'").await, ["0"]);
+    assert_eq!(column(&client, "SELECT count(*) FROM s").await, ["0"]);
+    // A server's setting is nothing that a transaction could undo: it stands for itself.
+    client.batch_execute("SET GLOBAL background_pool_size = 3; SELECT 1").await.unwrap();
+    client.batch_execute("RESET GLOBAL background_pool_size; SELECT 1").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_of_a_command_line_hold_for_the_connection() {
+    let server = Running::start().await;
+    let with = |options: &str| format!("{} options='{options}'", server.config());
+    let client = server.client_as(&with("-c statement_timeout=1234 --timezone=Asia/Tokyo -capplication_name=a\\\\ b")).await.unwrap();
+    let shown = "SELECT current_setting('statement_timeout'), current_setting('TimeZone'), current_setting('application_name')";
+    let of = |row: &tokio_postgres::Row| [0, 1, 2].map(|i| row.get::<_, String>(i));
+    assert_eq!(of(&client.query_one(shown, &[]).await.unwrap()), ["1234", "Asia/Tokyo", "a b"]);
+    client.batch_execute("SET TimeZone = 'UTC'; RESET TimeZone; SET statement_timeout = 5000; DISCARD ALL").await.unwrap();
+    assert_eq!(of(&client.query_one(shown, &[]).await.unwrap()), ["1234", "Asia/Tokyo", "a b"]);
+    for (options, state) in [("-c nosuch=1", "42704"), ("-x", "42601"), ("-c", "42601"), ("-c TimeZone=Nowhere", "22023")] {
+        let error = server.client_as(&with(options)).await.err().unwrap();
+        assert_eq!(error.code().map(|c| c.code()), Some(state), "{options}");
+    }
+}
+
+/// What would ask the server for all of its memory or stack.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_would_end_the_server_is_refused() {
+    use postgres_protocol::message::frontend;
+    let server = Running::start().await;
+    let mut raw = Raw::connect(server.address).await;
+    for (sql, code) in [("SELECT $2000000000::int", "42P02"), ("SELECT $0::int", "42P02"), ("SELECT $99999999999999999999", "42P02")] {
+        for protocol in [Protocol::Simple, Protocol::Extended] {
+            assert_eq!(raw.run(sql, protocol).await.unwrap_err().sqlstate, code, "{sql}");
+        }
+    }
+    // One dimension, no NULL, elements that are arrays themselves, one of them.
+    let mut nested = Vec::new();
+    for _ in 0..100_000 {
+        let left = i32::try_from(nested.len()).unwrap();
+        let mut around: Vec<u8> = [1, 0, 1007, 1, 1, left].iter().flat_map(|w: &i32| w.to_be_bytes()).rev().collect();
+        nested.append(&mut around);
+    }
+    nested.reverse();
+    raw.send(|out| {
+        frontend::parse("", "SELECT $1::int4[]", [1007], out).unwrap();
+        let write = |bytes: &Vec<u8>, out: &mut bytes::BytesMut| {
+            out.extend_from_slice(bytes);
+            Ok(postgres_protocol::IsNull::No)
+        };
+        assert!(frontend::bind("", "", [1], [&nested], write, [], out).is_ok());
+        frontend::execute("", 0, out).unwrap();
+        frontend::sync(out);
+    })
+    .await;
+    let refused = loop {
+        if let Backend::ErrorResponse(body) = raw.receive().await.unwrap() {
+            break field(body.fields(), b'C').unwrap();
+        }
+    };
+    assert_eq!(refused, "22P02");
 }
 
 /// Bytes that no driver would send: each is answered, and the server goes on.

@@ -118,7 +118,7 @@ impl Args<'_> {
 
     fn stream(&self, session: &Session) -> Result<StreamId> {
         let name = append::stream_name(&self.required("stream", argument::text)?)?;
-        Ok(names::find(&session.shared.engine.manifest(), &name, &session.database)?.def.id)
+        Ok(names::find(&session.shared.engine.manifest(), &name, session.database())?.def.id)
     }
 }
 

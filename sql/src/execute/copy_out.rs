@@ -15,7 +15,7 @@ pub(super) async fn run(session: &mut Session, copy: &Copy, params: &[ScalarValu
         Copy::QueryTo { query, options } => (query.clone(), options),
         Copy::To { from, columns, options } => {
             let manifest = session.shared.engine.manifest();
-            let (state, branch) = names::find_on(&manifest, from, &session.database)?;
+            let (state, branch) = names::find_on(&manifest, from, session.database())?;
             let names = columns.as_ref().map(|c| c.iter().map(|n| n.as_str().to_owned()).collect());
             (of_stream(&state.def, branch, names)?, options)
         }

@@ -39,8 +39,6 @@ pub(super) async fn drop(session: &mut Session, drop: &DropDatabase) -> Result<O
         crate::ErrorKind::NotFound => Error::from(e).with_sqlstate("3D000"),
         _ => e.into(),
     })?;
-    if session.database == name {
-        session.database = crate::database::DEFAULT_DATABASE.to_owned();
-    }
+    session.variables.forget_database(name);
     Ok(command("DROP DATABASE"))
 }

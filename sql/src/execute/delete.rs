@@ -42,7 +42,7 @@ pub(super) async fn run(session: &mut Session, delete: &Delete, source: &Source,
         return Err(Error::conflict("the transaction is read-only").with_sqlstate("25006"));
     }
     let cut = session.cut_without_own();
-    let (state, branch) = names::find_on(cut.view.manifest(), &delete.from, &session.database)?;
+    let (state, branch) = names::find_on(cut.view.manifest(), &delete.from, session.database())?;
     let (state, branch) = (state.clone(), branch.map(str::to_owned));
     if state.def.is_internal() || state.def.database == crate::system::DATABASE {
         return Err(Error::invalid("streams of the database 'system' are Ebb's own").with_sqlstate("42501"));

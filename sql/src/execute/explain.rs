@@ -15,10 +15,10 @@ use arrow::{
 };
 use datafusion::{
     common::{ScalarValue, format::ExplainFormat},
-    dataframe::DataFrame,
-    physical_plan::{display::DisplayableExecutionPlan, displayable},
+    physical_plan::{display::DisplayableExecutionPlan, displayable, execute_stream},
 };
 use ebb_engine::Timestamp;
+use futures::StreamExt;
 use std::sync::Arc;
 
 pub(super) fn plan_schema() -> SchemaRef {
@@ -47,16 +47,27 @@ pub(super) async fn plan(session: &mut Session, explain: &Explain, params: &[Sca
 async fn lines(session: &mut Session, query: &Query, explain: &Explain, params: &[ScalarValue]) -> Result<Vec<Vec<Option<String>>>> {
     let Planned { plan, state, .. } = query::plan(session, query, Some(params)).await?;
     let plan = query::with_params(plan, params)?;
-    let frame = DataFrame::new(state.clone(), plan);
-    let optimized = state.optimize(frame.logical_plan())?;
-    let physical = frame.create_physical_plan().await?;
+    let planning = async move {
+        let optimized = state.optimize(&plan)?;
+        let physical = state.query_planner().create_physical_plan(&optimized, &state).await?;
+        Ok::<_, Error>((optimized, physical, state.task_ctx()))
+    };
+    let (optimized, physical, context) = session.shared.workers.think(planning).await??;
     let line = |kind: &str, text: String| vec![Some(kind.to_owned()), Some(text)];
     let (format, verbose) = (explain.options.format.clone().unwrap_or(ExplainFormat::Indent), explain.options.verbose);
     if explain.options.analyze {
         if format != ExplainFormat::Indent {
             return Err(Error::unsupported(format!("EXPLAIN ANALYZE in format {format}: its metrics are shown in format indent only")));
         }
-        datafusion::physical_plan::collect(physical.clone(), state.task_ctx()).await?;
+        let plan = physical.clone();
+        let reading = async move {
+            let mut rows = execute_stream(plan, context)?;
+            while let Some(batch) = rows.next().await {
+                batch?;
+            }
+            Ok::<_, Error>(())
+        };
+        session.shared.workers.think(reading).await??;
         // VERBOSE tells of each thread.
         let shown = match verbose {
             true => DisplayableExecutionPlan::with_full_metrics(physical.as_ref()),
@@ -97,7 +108,7 @@ pub(super) fn lifecycle_schema() -> SchemaRef {
 
 pub(super) async fn lifecycle(session: &mut Session, explain: &ExplainLifecycle, params: &[ScalarValue]) -> Result<Outcome> {
     let engine = session.shared.engine.clone();
-    let id = names::find(&engine.manifest(), &explain.stream, &session.database)?.def.id;
+    let id = names::find(&engine.manifest(), &explain.stream, session.database())?.def.id;
     let at = at(session, explain.at.as_ref(), params).await?;
     let lines = engine.explain_lifecycle(id, at)?;
     let texts = |of: &dyn Fn(&ebb_engine::Explained) -> Option<String>| Arc::new(lines.iter().map(of).collect::<StringArray>()) as ArrayRef;

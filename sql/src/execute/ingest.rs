@@ -46,7 +46,7 @@ impl Target {
     /// `names`: the columns that rows bring; all that can be inserted where `None`.
     pub fn find(session: &Session, into: &StreamName, names: Option<&[Name]>) -> Result<Self> {
         let manifest = session.shared.engine.manifest();
-        let (state, branch) = names::find_on(&manifest, into, &session.database)?;
+        let (state, branch) = names::find_on(&manifest, into, session.database())?;
         let branch = branch.map(str::to_owned);
         if let Some(branch) = &branch {
             // One that is not there is told of before rows are.

@@ -22,7 +22,7 @@ pub(super) fn schema() -> SchemaRef {
 pub(super) async fn run(session: &mut Session, optimize: &Optimize) -> Result<Outcome> {
     let engine = session.shared.engine.clone();
     let manifest = engine.manifest();
-    let state = names::find(&manifest, &optimize.name, &session.database)?;
+    let state = names::find(&manifest, &optimize.name, session.database())?;
     let partition = optimize.partition.as_ref().map(partition_text);
     if let Some(p) = &partition
         && !state.partitions.contains_key(p.as_str())

@@ -22,7 +22,7 @@ pub(super) async fn prepare(session: &mut Session, prepare: &Prepare) -> Result<
         return Err(Error::new(crate::ErrorKind::Full, format!("a session keeps {PREPARED_MAX} prepared statements: DEALLOCATE some")));
     }
     let hints: Vec<Option<DataType>> = prepare.types.iter().map(arrow_type).collect();
-    let prepared = Box::pin(session.prepare(prepare.statement.as_ref().clone(), &hints)).await?;
+    let prepared = Box::pin(session.look_up(prepare.statement.as_ref().clone(), &hints)).await?;
     session.prepared.insert(name.to_owned(), prepared);
     Ok(command("PREPARE"))
 }
@@ -80,19 +80,15 @@ pub(super) fn deallocate(session: &mut Session, what: &Deallocate) -> Result<Out
     }
 }
 
-pub(super) fn discard(session: &mut Session, what: Discard) -> Result<Outcome> {
-    Ok(command(match what {
+pub(super) fn discard(session: &mut Session, what: Discard) -> Outcome {
+    command(match what {
         Discard::All => {
-            if session.block.is_some() {
-                let e = Error::conflict("DISCARD ALL cannot run inside a transaction block");
-                return Err(e.with_sqlstate(sqlstate::ACTIVE_SQL_TRANSACTION));
-            }
             session.prepared.clear();
-            session.variables.reset_all();
+            session.variables.discard();
             "DISCARD ALL"
         }
         Discard::Plans => "DISCARD PLANS",
         Discard::Sequences => "DISCARD SEQUENCES",
         Discard::Temp => "DISCARD TEMP",
-    }))
+    })
 }

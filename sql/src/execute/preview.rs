@@ -26,7 +26,7 @@ pub(super) async fn run(session: &mut Session, preview: &Preview, params: &[Scal
         Previewed::Alter(alter) => &alter.name,
         Previewed::Optimize(optimize) => &optimize.name,
     };
-    let def = names::find(&engine.manifest(), name, &session.database)?.def.clone();
+    let def = names::find(&engine.manifest(), name, session.database())?.def.clone();
     let trial = match &preview.of {
         Previewed::Alter(of) => {
             // Rules name no constant that would have to be computed.

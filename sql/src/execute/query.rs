@@ -1,5 +1,6 @@
 //! SELECT: planned by DataFusion over the statement's cut. What DataFusion would ignore is refused before.
 
+use super::variable;
 use crate::{
     Error, Outcome, Result, RowTag, Session,
     analyze::names as labels,
@@ -15,15 +16,12 @@ use arrow::{
     record_batch::{RecordBatch, RecordBatchOptions},
 };
 use datafusion::{
-    common::{ParamValues, ScalarValue},
+    common::{ParamValues, ScalarValue, tree_node::TreeNodeRecursion},
     error::DataFusionError,
     execution::{SendableRecordBatchStream, SessionState},
     logical_expr::LogicalPlan,
     physical_plan::stream::RecordBatchStreamAdapter,
-    sql::sqlparser::ast::{
-        self, ExcludeSelectItem, Ident, ObjectName, SelectItem, SelectItemQualifiedWildcardKind, TableFactor, VisitMut, VisitorMut,
-        WildcardAdditionalOptions,
-    },
+    sql::sqlparser::ast::{self, ObjectName},
 };
 use ebb_storage::stream_def::{TP_SN, TP_TIME};
 use futures::StreamExt;
@@ -35,12 +33,26 @@ pub(super) async fn run(session: &mut Session, query: &Query, params: &[ScalarVa
 }
 
 pub(crate) async fn stream(session: &mut Session, query: &Query, params: &[ScalarValue]) -> Result<(SchemaRef, SendableRecordBatchStream)> {
+    let calls = pg_catalog::set_config(&query.ast, params);
+    let before = (!calls.is_empty()).then(|| session.variables.clone());
+    variable::set_config(session, calls)?;
+    let rows = begin(session, query, params).await;
+    if let (Err(_), Some(before)) = (&rows, before) {
+        session.variables = before;
+    }
+    rows
+}
+
+async fn begin(session: &mut Session, query: &Query, params: &[ScalarValue]) -> Result<(SchemaRef, SendableRecordBatchStream)> {
     let Planned { plan, mut state, .. } = plan(session, query, Some(params)).await?;
-    let plan = state.optimize(&with_params(plan, params)?)?;
-    crate::memory::small_batches(state.config_mut().options_mut(), &plan)?;
-    let context = state.task_ctx();
-    let told = plan.schema().inner().clone();
-    let plan = state.query_planner().create_physical_plan(&plan, &state).await?;
+    let plan = with_params(plan, params)?;
+    let planning = async move {
+        let plan = state.optimize(&plan)?;
+        crate::memory::small_batches(state.config_mut().options_mut(), &plan)?;
+        let physical = state.query_planner().create_physical_plan(&plan, &state).await?;
+        Ok::<_, Error>((physical, plan.schema().inner().clone(), state.task_ctx()))
+    };
+    let (plan, told, context) = session.shared.workers.think(planning).await??;
     let stream = naming_damage(&plan, session.shared.workers.run(plan.clone(), context)?);
     let schema = labels::shown_schema(&declared(&stream.schema(), &told));
     if Arc::ptr_eq(&schema, &stream.schema()) {
@@ -97,17 +109,13 @@ pub(crate) async fn plan(session: &mut Session, query: &Query, params: Params<'_
     let text = query.source.text().to_ascii_lowercase();
     let hidden_columns = text.contains(TP_TIME) || text.contains(TP_SN);
     let mut query = query.clone();
-    let ask = pg_catalog::rewrite(&mut query.ast, &session.database);
-    for (name, value) in &ask.set {
-        // Drivers set what only PostgreSQL has; the answer repeats the value either way.
-        let _ = session.set_variable(name, value);
-    }
+    let ask = pg_catalog::rewrite(&mut query.ast, session.database());
     let state = session.context(&cut, hidden_columns);
     let mut state = if ask.catalogue { session.with_catalogue(state, &cut)? } else { state };
     let mut relations = Relations::resolve(session, &state, &cut, hidden_columns, &mut query, params)?;
     if hidden_columns {
-        let known = |name: &ObjectName| stream_name(name).is_some_and(|n| names::find(cut.view.manifest(), &n, &session.database).is_ok());
-        let _ = query.ast.visit(&mut Wildcards { is_stream: known, relations: &relations });
+        let stream = |name: &StreamName| Some(names::find(cut.view.manifest(), name, session.database()).ok()?.def.clone());
+        relation::hide(&mut query.ast, &relations, stream)?;
     }
     let open = std::mem::take(&mut relations.open);
     if let Some(why) = open.columns {
@@ -121,8 +129,15 @@ pub(crate) async fn plan(session: &mut Session, query: &Query, params: Params<'_
         let mut named = query.clone();
         labels::label(&mut named.ast, care)?;
         functions::rewrite_query(&mut named.ast);
-        match state.statement_to_plan(named.to_datafusion()).await {
-            Ok(plan) => return Ok(Planned { plan, state, open }),
+        let statement = named.to_datafusion();
+        let planning = async move { (state.statement_to_plan(statement).await, state) };
+        let (planned, same) = session.shared.workers.think(planning).await?;
+        state = same;
+        match planned {
+            Ok(plan) => {
+                check_size(&plan)?;
+                return Ok(Planned { plan, state, open });
+            }
             Err(e) => {
                 let error = explain(session, &cut, &query, e);
                 if care == labels::Care::Text && labels::is_clash(&error) {
@@ -133,6 +148,30 @@ pub(crate) async fn plan(session: &mut Session, query: &Query, params: Params<'_
             }
         }
     }
+}
+
+/// Steps of a plan: each takes time and memory at every rule of the optimizer. WITH queries that name each other are counted as often as
+/// they are read, and grow by doubling.
+const PLAN_STEPS_MAX: usize = 20_000;
+/// What the protocol counts a row's columns in.
+const COLUMNS_MAX: usize = i16::MAX as usize;
+
+fn check_size(plan: &LogicalPlan) -> Result<()> {
+    let columns = plan.schema().fields().len();
+    if columns > COLUMNS_MAX {
+        let message = format!("the result has {columns} columns, and may have {COLUMNS_MAX}");
+        return Err(Error::invalid(message).with_sqlstate("54011"));
+    }
+    let mut steps = 0;
+    plan.apply_with_subqueries(|_| {
+        steps += 1;
+        Ok(if steps > PLAN_STEPS_MAX { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if steps > PLAN_STEPS_MAX {
+        let message = format!("the query is planned in more than {PLAN_STEPS_MAX} steps: keep what it reads often in a stream");
+        return Err(Error::invalid(message).with_sqlstate(sqlstate::TOO_COMPLEX));
+    }
+    Ok(())
 }
 
 /// The error with the nearest name where a stream or function was not found.
@@ -147,7 +186,7 @@ fn explain(session: &Session, cut: &crate::provider::Cut, query: &Query, e: Data
     let mut missing = None;
     let _ = ast::visit_relations(query.ast.as_ref(), |name| {
         let Some(name) = stream_name(name) else { return ControlFlow::Continue(()) };
-        match names::split(&name, &session.database) {
+        match names::split(&name, session.database()) {
             Ok((database, stream))
                 if error.message().contains(&stream) && cut.view.manifest().stream_named(&database, &stream).is_none() =>
             {
@@ -167,94 +206,4 @@ fn stream_name(name: &ObjectName) -> Option<StreamName> {
         Some(text.as_str().into())
     });
     Some(StreamName { parts: parts.collect::<Option<Vec<_>>>()? })
-}
-
-/// Keeps hidden columns out of `*` where they can be named.
-struct Wildcards<'a, F> {
-    is_stream: F,
-    relations: &'a Relations,
-}
-
-impl<F: Fn(&ObjectName) -> bool> VisitorMut for Wildcards<'_, F> {
-    type Break = ();
-
-    fn pre_visit_select(&mut self, select: &mut ast::Select) -> ControlFlow<()> {
-        let mut relations: Vec<(ObjectName, Hidden)> = Vec::new();
-        for table in &select.from {
-            for factor in std::iter::once(&table.relation).chain(table.joins.iter().map(|j| &j.relation)) {
-                let Some(relation) = self.relation(factor) else { return ControlFlow::Continue(()) };
-                relations.push(relation);
-            }
-        }
-        if relations.iter().all(|(_, hidden)| hidden.is_empty()) {
-            return ControlFlow::Continue(());
-        }
-        let items = std::mem::take(&mut select.projection);
-        for item in items {
-            match item {
-                SelectItem::Wildcard(options) if relations.len() == 1 => {
-                    select.projection.push(SelectItem::Wildcard(without(options, relations[0].1)))
-                }
-                SelectItem::Wildcard(options) => {
-                    for (name, hidden) in &relations {
-                        let options = without(options.clone(), hidden);
-                        let kind = SelectItemQualifiedWildcardKind::ObjectName(name.clone());
-                        select.projection.push(SelectItem::QualifiedWildcard(kind, options));
-                    }
-                }
-                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
-                    let meant = relations.iter().find(|(n, _)| n.to_string().eq_ignore_ascii_case(&name.to_string()));
-                    let options = without(options, meant.map_or(&[], |(_, hidden)| hidden));
-                    select.projection.push(SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options));
-                }
-                other => select.projection.push(other),
-            }
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-/// Columns that `*` leaves out.
-type Hidden = &'static [&'static str];
-
-impl<F: Fn(&ObjectName) -> bool> Wildcards<'_, F> {
-    /// How a relation is called, and what `*` leaves out of it.
-    fn relation(&self, factor: &TableFactor) -> Option<(ObjectName, Hidden)> {
-        let called = |alias: &Option<ast::TableAlias>| alias.as_ref().map(|a| ObjectName::from(vec![a.name.clone()]));
-        match factor {
-            TableFactor::Table { name, alias, version, .. } => {
-                let last = name.0.last().and_then(|p| p.as_ident()).map(|i| ObjectName::from(vec![i.clone()]))?;
-                let hidden = match version {
-                    Some(version) => self.relations.hidden(version).unwrap_or_default(),
-                    None if (self.is_stream)(name) => relation::HIDDEN,
-                    None => &[],
-                };
-                Some((called(alias).unwrap_or(last), hidden))
-            }
-            TableFactor::Derived { alias, .. } => called(alias).map(|n| (n, &[][..])),
-            TableFactor::NestedJoin { .. } => None,
-            TableFactor::Function { alias, .. } | TableFactor::TableFunction { alias, .. } | TableFactor::UNNEST { alias, .. } => {
-                called(alias).map(|n| (n, &[][..]))
-            }
-            _ => None,
-        }
-    }
-}
-
-fn without(mut options: WildcardAdditionalOptions, hidden: Hidden) -> WildcardAdditionalOptions {
-    if hidden.is_empty() {
-        return options;
-    }
-    let mut names = match options.opt_exclude.take() {
-        Some(ExcludeSelectItem::Single(name)) => vec![name],
-        Some(ExcludeSelectItem::Multiple(names)) => names,
-        None => Vec::new(),
-    };
-    for hidden in hidden {
-        if !names.iter().any(|n| n.to_string() == *hidden) {
-            names.push(ObjectName::from(vec![Ident::new(*hidden)]));
-        }
-    }
-    options.opt_exclude = Some(ExcludeSelectItem::Multiple(names));
-    options
 }

@@ -12,7 +12,7 @@ use ebb_engine::history::{NewReader, ReaderFrom};
 
 pub(super) async fn create(session: &mut Session, create: &CreateReader, params: &[ScalarValue]) -> Result<Outcome> {
     let engine = session.shared.engine.clone();
-    let stream = names::find(&engine.manifest(), &create.stream, &session.database)?.def.id;
+    let stream = names::find(&engine.manifest(), &create.stream, session.database())?.def.id;
     let from = match &create.from {
         ReaderStart::Earliest => ReaderFrom::Earliest,
         ReaderStart::Latest => ReaderFrom::Latest,

@@ -38,7 +38,7 @@ pub(super) async fn run(session: &mut Session, show: &Show) -> Result<Outcome> {
     let manifest = session.shared.engine.manifest();
     let lines: Vec<Vec<Option<String>>> = match show {
         Show::Streams { database, like } => {
-            let database = database.as_ref().map_or(session.database.as_str(), |d| d.as_str());
+            let database = database.as_ref().map_or(session.database(), |d| d.as_str());
             session.shared.check_database(database)?;
             let mut all: Vec<String> = manifest.user_streams().filter(|s| s.def.database == database).map(|s| s.def.name.clone()).collect();
             all.retain(|n| matches(n, like.as_deref()));
@@ -46,7 +46,7 @@ pub(super) async fn run(session: &mut Session, show: &Show) -> Result<Outcome> {
             all.into_iter().map(one).collect()
         }
         Show::Databases { like } => manifest.databases.iter().filter(|n| matches(n, like.as_deref())).cloned().map(one).collect(),
-        Show::CreateStream(name) => vec![one(format::create_stream(&names::find(&manifest, name, &session.database)?.def))],
+        Show::CreateStream(name) => vec![one(format::create_stream(&names::find(&manifest, name, session.database())?.def))],
         Show::CreateDisk(name) => {
             let def = session.shared.engine.disk_def(name.as_str()).map_err(|e| Error::from(e).at(name.position))?;
             vec![one(place::show_disk(&def)?)]
@@ -121,7 +121,7 @@ fn matches(name: &str, like: Option<&str>) -> bool {
 
 pub(super) fn describe(session: &mut Session, name: &StreamName) -> Result<Outcome> {
     let manifest = session.shared.engine.manifest();
-    let def = names::find(&manifest, name, &session.database)?.def.clone();
+    let def = names::find(&manifest, name, session.database())?.def.clone();
     let line = |c: &ebb_storage::stream_def::ColumnDef| {
         let ty = if c.nullable { format!("nullable({})", c.ty) } else { c.ty.to_string() };
         let kind = c.default.as_ref().map(|d| match d.kind {

@@ -36,7 +36,7 @@ fn taken(e: ebb_storage::Error) -> Error {
 
 pub(super) async fn create(session: &mut Session, create: &CreateStream) -> Result<Outcome> {
     let engine = session.shared.engine.clone();
-    let (database, name) = names::split(&create.name, &session.database)?;
+    let (database, name) = names::split(&create.name, session.database())?;
     session.shared.check_database(&database)?;
     let is_there = format!("stream '{database}.{name}' exists already");
     let is_there = Notice { sqlstate: sqlstate::DUPLICATE_TABLE, ..Notice::notice(is_there) };
@@ -52,7 +52,7 @@ pub(super) async fn create(session: &mut Session, create: &CreateStream) -> Resu
         Some((schema, _)) if create.columns.is_empty() => columns_of(schema)?,
         _ => create.columns.clone(),
     };
-    let def = create_stream::bind(create, &columns, &session.database, &session.shared.compiler, &engine.manifest())?;
+    let def = create_stream::bind(create, &columns, session.database(), &session.shared.compiler, &engine.manifest())?;
     if ["min_rows_for_wide_part", "min_bytes_for_wide_part"].iter().any(|s| def.settings.contains_key(*s)) {
         session.notice(Notice::notice("Ebb has one part format: min_rows_for_wide_part and min_bytes_for_wide_part change nothing"));
     }
@@ -287,7 +287,7 @@ fn found(
     name: &crate::statement::StreamName,
     if_exists: bool,
 ) -> Result<Option<std::sync::Arc<StreamDef>>> {
-    match names::find(manifest, name, &session.database) {
+    match names::find(manifest, name, session.database()) {
         Ok(state) => {
             if state.def.database == crate::system::DATABASE {
                 return Err(Error::invalid("streams of the database 'system' are Ebb's own").with_sqlstate("42501"));
@@ -309,9 +309,7 @@ pub(super) async fn drop(session: &mut Session, drop: &DropStream) -> Result<Out
     for name in &drop.names {
         ids.extend(found(session, &manifest, name, drop.if_exists)?.map(|d| d.id));
     }
-    for id in ids {
-        engine.drop_stream(id).await?;
-    }
+    engine.drop_streams(&ids).await?;
     Ok(command("DROP STREAM"))
 }
 

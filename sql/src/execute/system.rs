@@ -83,5 +83,5 @@ fn stop(what: &Stoppable) -> Stop {
 
 fn find(session: &Session, name: Option<&StreamName>) -> Result<Option<StreamId>> {
     let Some(name) = name else { return Ok(None) };
-    Ok(Some(names::find(&session.shared.engine.manifest(), name, &session.database)?.def.id))
+    Ok(Some(names::find(&session.shared.engine.manifest(), name, session.database())?.def.id))
 }

@@ -3,7 +3,7 @@
 use super::command;
 use crate::{
     Error, Notice, Outcome, Result, Session, TransactionStatus,
-    session::Block,
+    session::{Block, Until},
     sqlstate,
     statement::{Name, SetTransaction, TransactionModes},
 };
@@ -102,7 +102,7 @@ pub(super) fn set(session: &mut Session, set: &SetTransaction) -> Result<Outcome
     if let Some(read_only) = set.modes.read_only {
         match &session.block {
             Some(block) if !set.session => block.read_only.store(read_only, Ordering::Release),
-            _ => session.variables.set("default_transaction_read_only", if read_only { "on" } else { "off" })?,
+            _ => session.set_until(Until::Reset, "default_transaction_read_only", if read_only { "on" } else { "off" })?,
         }
     }
     Ok(command("SET"))

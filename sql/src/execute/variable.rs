@@ -2,7 +2,9 @@
 
 use super::command;
 use crate::{
-    Error, Notice, Outcome, Result, Session, sqlstate,
+    Error, Notice, Outcome, Result, Session,
+    pg_catalog::SetConfig,
+    session::Until,
     statement::{Literal, Reset, Set, SetScope, SetValue},
 };
 use ebb_engine::settings::{self, Scope};
@@ -10,7 +12,6 @@ use ebb_storage::stream_def::SettingValue;
 
 pub(super) async fn set(session: &mut Session, set: &Set) -> Result<Outcome> {
     if set.scope == SetScope::Global {
-        refuse_in_block(session)?;
         let value = match &set.value {
             SetValue::Default => {
                 settings::find(Scope::Server, &set.name)?;
@@ -22,22 +23,17 @@ pub(super) async fn set(session: &mut Session, set: &Set) -> Result<Outcome> {
         session.shared.follow_settings();
         return Ok(command("SET"));
     }
-    let SetValue::Values(values) = &set.value else {
-        session.variables.reset(&set.name)?;
+    let local = set.scope == SetScope::Local;
+    if local && session.block.is_none() {
+        session.notice(Notice::warning("25P01", "SET LOCAL does nothing outside of a transaction block"));
         return Ok(command("SET"));
-    };
-    let text = values.iter().map(text_of).collect::<Vec<_>>().join(", ");
-    match set.scope {
-        SetScope::Local if session.block.is_none() => {
-            session.notice(Notice::warning("25P01", "SET LOCAL does nothing outside of a transaction block"));
-        }
-        SetScope::Local => session.variables.set_local(&set.name, &text)?,
-        _ => session.variables.set(&set.name, &text)?,
     }
-    if set.name == "search_path" {
-        let first = text.split(',').next().unwrap_or("").trim().trim_matches('"').to_owned();
-        if session.shared.check_database(&first).is_ok() {
-            session.database = first;
+    match &set.value {
+        SetValue::Default if local => session.variables.reset_local(&set.name)?,
+        SetValue::Default => session.variables.reset(&set.name)?,
+        SetValue::Values(values) => {
+            let text = values.iter().map(text_of).collect::<Vec<_>>().join(", ");
+            session.set_until(if local { Until::Block } else { Until::Reset }, &set.name, &text)?;
         }
     }
     Ok(command("SET"))
@@ -62,11 +58,20 @@ fn server_value(values: &[Literal]) -> Result<SettingValue> {
     }
 }
 
-fn refuse_in_block(session: &Session) -> Result<()> {
-    match session.block {
-        Some(_) => Err(Error::conflict("SET GLOBAL cannot run inside a transaction block").with_sqlstate(sqlstate::ACTIVE_SQL_TRANSACTION)),
-        None => Ok(()),
+/// What the calls of `set_config` in a query do, before it runs.
+pub(super) fn set_config(session: &mut Session, calls: Vec<SetConfig>) -> Result<()> {
+    for SetConfig { name, value, local } in calls {
+        // Drivers set what only PostgreSQL has; the answer repeats the value either way.
+        if session.variables.get(&name).is_none() || local && session.block.is_none() {
+            continue;
+        }
+        match value {
+            Some(value) => session.set_until(if local { Until::Block } else { Until::Reset }, &name, &value)?,
+            None if local => session.variables.reset_local(&name)?,
+            None => session.variables.reset(&name)?,
+        }
     }
+    Ok(())
 }
 
 pub(super) async fn reset(session: &mut Session, reset: &Reset) -> Result<Outcome> {
@@ -74,7 +79,6 @@ pub(super) async fn reset(session: &mut Session, reset: &Reset) -> Result<Outcom
         Reset::All => session.variables.reset_all(),
         Reset::Variable(name) => session.variables.reset(name)?,
         Reset::Global(name) => {
-            refuse_in_block(session)?;
             settings::find(Scope::Server, name)?;
             session.shared.engine.set_server_setting(name, None).await?;
             session.shared.follow_settings();

@@ -5,8 +5,8 @@
 use super::scalar::pure;
 use arrow::datatypes::DECIMAL128_MAX_PRECISION;
 use datafusion::sql::sqlparser::ast::{
-    self, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident,
-    ObjectName, ObjectNamePart, OrderByExpr, OrderByOptions, VisitMut, VisitorMut,
+    self, CharacterLength, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList,
+    FunctionArguments, Ident, ObjectName, ObjectNamePart, OrderByExpr, OrderByOptions, VisitMut, VisitorMut,
 };
 use datafusion::{
     common::{exec_err, plan_err},
@@ -121,22 +121,54 @@ impl VisitorMut for Rewriter {
         {
             *expr = decimal;
         }
+        // DataFusion would not look at the length.
+        if let Expr::Cast { expr: inner, data_type, .. } = expr
+            && let Some(length) = characters(data_type)
+        {
+            let text = Expr::Cast {
+                kind: ast::CastKind::Cast,
+                expr: Box::new(inner.as_ref().clone()),
+                data_type: DataType::Text,
+                array: false,
+                format: None,
+            };
+            *expr = call("left", vec![text, number(&length.to_string())]);
+        }
         // PostgreSQL's function of it; DataFusion would only change how the time is shown.
         if let Expr::AtTimeZone { timestamp, time_zone } = expr {
-            let args = [time_zone, timestamp].map(|e| FunctionArg::Unnamed(FunctionArgExpr::Expr(e.as_ref().clone())));
-            *expr = Expr::Function(Function {
-                name: ObjectName(vec![ObjectNamePart::Identifier(Ident::new("timezone"))]),
-                uses_odbc_syntax: false,
-                parameters: FunctionArguments::None,
-                args: FunctionArguments::List(FunctionArgumentList { duplicate_treatment: None, args: args.into(), clauses: vec![] }),
-                filter: None,
-                null_treatment: None,
-                over: None,
-                within_group: vec![],
-            });
+            *expr = call("timezone", vec![time_zone.as_ref().clone(), timestamp.as_ref().clone()]);
         }
         ControlFlow::Continue(())
     }
+}
+
+/// How many characters a type of texts keeps, where it says so. Blanks that PostgreSQL adds to `char(n)` count for nothing there.
+fn characters(ty: &DataType) -> Option<u64> {
+    use DataType::{Char, CharVarying, Character, CharacterVarying, Nvarchar, Varchar};
+    match ty {
+        Varchar(Some(CharacterLength::IntegerLength { length, .. }))
+        | Nvarchar(Some(CharacterLength::IntegerLength { length, .. }))
+        | CharVarying(Some(CharacterLength::IntegerLength { length, .. }))
+        | CharacterVarying(Some(CharacterLength::IntegerLength { length, .. }))
+        | Char(Some(CharacterLength::IntegerLength { length, .. }))
+        | Character(Some(CharacterLength::IntegerLength { length, .. })) => Some(*length),
+        Char(None) | Character(None) => Some(1),
+        _ => None,
+    }
+}
+
+fn call(name: &str, args: Vec<Expr>) -> Expr {
+    let args = args.into_iter().map(|e| FunctionArg::Unnamed(FunctionArgExpr::Expr(e))).collect();
+    Expr::Function(Function {
+        name: ObjectName(vec![ObjectNamePart::Identifier(Ident::new(name))]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList { duplicate_treatment: None, args, clauses: vec![] }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: vec![],
+    })
 }
 
 /// Digits that a float keeps whatever they are.

@@ -5,11 +5,10 @@ use super::{
     error::syntax,
 };
 use crate::statement::{
-    AlterDatabase, CreateDatabase, CreateDisk, CreateStoragePolicy, DiskOption, DropDatabase, DropDisk, DropStoragePolicy, Literal, Verb,
+    AlterDatabase, CreateDatabase, CreateDisk, CreateStoragePolicy, DiskOption, DropDatabase, DropDisk, DropStoragePolicy, Literal, SECRET,
+    Verb,
 };
 use datafusion::sql::sqlparser::tokenizer::Token;
-
-const SECRET: &str = "secret_access_key";
 
 impl Cursor<'_> {
     /// After CREATE [OR REPLACE] DISK.

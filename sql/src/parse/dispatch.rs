@@ -2,7 +2,7 @@
 
 use super::{
     cursor::{Cursor, Parsed},
-    error::{refused, syntax},
+    error::{ParseError, refused, syntax},
     transaction::MAX_STATEMENT_DEPTH,
 };
 use crate::{
@@ -10,6 +10,9 @@ use crate::{
     statement::{Statement, Verb},
 };
 use datafusion::sql::sqlparser::tokenizer::Token;
+
+/// A Bind counts its values in sixteen bits.
+const PARAMETERS_MAX: usize = 65_535;
 
 const VERBS: [&str; 37] = [
     "SELECT",
@@ -97,7 +100,7 @@ impl Cursor<'_> {
         }
         self.depth += 1;
         let from = self.at;
-        let parameters = self.parameters();
+        let parameters = self.parameters()?;
         let verb = self.verb()?;
         self.expect_end()?;
         self.depth -= 1;
@@ -106,12 +109,21 @@ impl Cursor<'_> {
         Ok(Statement { verb, source: self.source_from(from), parameters })
     }
 
-    fn parameters(&self) -> usize {
-        let number = |token: &Token| match token {
-            Token::Placeholder(p) => p.strip_prefix('$').and_then(|n| n.parse::<usize>().ok()),
-            _ => None,
-        };
-        self.rest().iter().filter_map(|t| number(&t.token)).max().unwrap_or(0)
+    /// The highest `$n`.
+    fn parameters(&self) -> Parsed<usize> {
+        let mut highest = 0;
+        for token in self.rest() {
+            let Token::Placeholder(name) = &token.token else { continue };
+            let Some(digits) = name.strip_prefix('$').filter(|d| !d.is_empty() && d.bytes().all(|b| b.is_ascii_digit())) else { continue };
+            match digits.parse::<usize>() {
+                Ok(n) if (1..=PARAMETERS_MAX).contains(&n) => highest = highest.max(n),
+                _ => {
+                    let message = format!("there is no parameter {name}: they are numbered from $1 to ${PARAMETERS_MAX}");
+                    return Err(ParseError { sqlstate: "42P02", ..syntax(message, self.text.position(token.span.start)) });
+                }
+            }
+        }
+        Ok(highest)
     }
 
     fn verb(&mut self) -> Parsed<Verb> {

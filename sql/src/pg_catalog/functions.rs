@@ -128,7 +128,7 @@ const FUNCTIONS: &[Function] = &[
     Function("col_description", "ii", TEXT, |n, a| Ok(comment(n, a[0].int(), a[1].int()))),
     Function("shobj_description", "it", TEXT, null),
     Function("current_setting", "t?b", TEXT, setting),
-    // The setting itself is set where the statement is rewritten.
+    // The setting itself is set before the statement runs.
     Function("set_config", "ttb", TEXT, |_, a| Ok(a[1].clone())),
     Function("pg_get_viewdef", "a?a", TEXT, null),
     Function("pg_get_indexdef", "i?ib", TEXT, null),

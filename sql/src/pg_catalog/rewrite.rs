@@ -1,6 +1,7 @@
 //! What only PostgreSQL writes, in terms that the planner knows: its own types, operators by schema, collations, session functions.
 
 use super::{SCHEMA, asyncpg, empty, functions, shape};
+use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
     self, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
     FunctionArguments, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, Value, VisitMut, VisitorMut,
@@ -12,8 +13,52 @@ use std::ops::ControlFlow;
 pub(crate) struct Ask {
     /// It reads the catalogue or calls its functions.
     pub catalogue: bool,
-    /// Settings that `set_config` changes.
-    pub set: Vec<(String, String)>,
+}
+
+/// One call of `set_config`.
+pub(crate) struct SetConfig {
+    pub name: String,
+    /// NULL is the default.
+    pub value: Option<String>,
+    pub local: bool,
+}
+
+/// The calls of `set_config` with arguments that are known before any row is: constants and parameters.
+pub(crate) fn set_config(query: &Query, params: &[ScalarValue]) -> Vec<SetConfig> {
+    fn known(e: &Expr, params: &[ScalarValue]) -> Option<ScalarValue> {
+        match e {
+            Expr::Nested(e) | Expr::Cast { expr: e, .. } => known(e, params),
+            Expr::Value(v) => match &v.value {
+                Value::Placeholder(id) => params.get(id.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)?).cloned(),
+                Value::Boolean(b) => Some(ScalarValue::Boolean(Some(*b))),
+                Value::Null => Some(ScalarValue::Null),
+                Value::Number(n, _) => Some(ScalarValue::Utf8(Some(n.to_string()))),
+                text => text.clone().into_string().map(|t| ScalarValue::Utf8(Some(t))),
+            },
+            _ => None,
+        }
+    }
+    let mut calls = Vec::new();
+    let _ = ast::visit_expressions(query, |e| {
+        if let Expr::Function(f) = e
+            && function_name(f).as_deref() == Some("set_config")
+            && let FunctionArguments::List(list) = &f.args
+            && let [FunctionArg::Unnamed(FunctionArgExpr::Expr(name)), FunctionArg::Unnamed(FunctionArgExpr::Expr(value)), rest @ ..] =
+                list.args.as_slice()
+            && let (Some(name), Some(value)) = (known(name, params), known(value, params))
+            && let Some(Some(name)) = name.try_as_str()
+        {
+            let local = match rest {
+                [FunctionArg::Unnamed(FunctionArgExpr::Expr(local)), ..] => known(local, params),
+                _ => None,
+            };
+            let local = local.is_some_and(|l| l == ScalarValue::Boolean(Some(true)) || l.try_as_str() == Some(Some("true")));
+            let value = (!value.is_null()).then(|| value.try_as_str().flatten().map_or_else(|| value.to_string(), str::to_owned));
+            calls.push(SetConfig { name: name.to_owned(), value, local });
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    calls
 }
 
 /// Session functions that are constants of the statement.
@@ -157,11 +202,6 @@ impl Rewriter<'_> {
         }
         if functions::is_ours(&name) {
             self.ask.catalogue = true;
-            if name == "set_config"
-                && let [Some(setting), Some(value), ..] = literals(f).as_slice()
-            {
-                self.ask.set.push((setting.clone(), value.clone()));
-            }
             return None;
         }
         Some(match name.as_str() {

@@ -74,7 +74,7 @@ impl Session {
         let catalog = ViewCatalog {
             shared: self.shared.clone(),
             cut: cut.clone(),
-            database: self.database.clone(),
+            database: self.database().to_owned(),
             hidden_columns,
             extra: self.schemas.clone(),
             brought: parking_lot::Mutex::default(),
@@ -87,7 +87,7 @@ impl Session {
     /// `state` with PostgreSQL's catalogue of `cut` and its functions.
     pub(crate) fn with_catalogue(&self, mut state: SessionState, cut: &Cut) -> Result<SessionState> {
         let settings = self.variables.all().into_iter().map(|(name, value, _)| (name, value)).collect();
-        let names = Arc::new(pg_catalog::Names::of(cut, &self.database, settings));
+        let names = Arc::new(pg_catalog::Names::of(cut, self.database(), settings));
         pg_catalog::register(&mut state, &names)?;
         if let Some(catalog) = state.catalog_list().catalog(CATALOG) {
             catalog.register_schema(pg_catalog::SCHEMA, Arc::new(pg_catalog::PgCatalog::new(names)))?;

@@ -6,6 +6,7 @@ use arrow::datatypes::SchemaRef;
 use datafusion::{error::DataFusionError, execution::SendableRecordBatchStream, physical_plan::stream::RecordBatchStreamAdapter};
 use ebb_storage::{clock::pause, decision};
 use futures::StreamExt;
+use parking_lot::Mutex;
 use std::{
     sync::{
         Arc,
@@ -16,40 +17,87 @@ use std::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub(crate) struct Limit {
-    cancel: CancellationToken,
-    timed_out: Arc<AtomicBool>,
-    timeout: Option<Duration>,
-    /// Ends the watch of the time.
-    watch: Option<DropGuard>,
+    watch: Watching,
     listed: Listed,
 }
 
-impl Limit {
-    pub fn start(cancel: CancellationToken, timeout: Option<Duration>, listed: Listed) -> Self {
-        let (cancel, timed_out) = (cancel.child_token(), Arc::new(AtomicBool::new(false)));
-        let watch = timeout.map(|after| {
-            let (cancel, timed_out, ended) = (cancel.clone(), timed_out.clone(), CancellationToken::new());
-            let guard = ended.clone().drop_guard();
-            tokio::spawn(async move {
-                tokio::select! {
-                    () = ended.cancelled() => {}
-                    () = pause(after) => {
-                        timed_out.store(true, Ordering::Release);
-                        cancel.cancel();
-                    }
+/// What looks at the time and for a request to end. It rests while nobody wants the statement's rows.
+pub(crate) struct Watch {
+    /// Ends the statement.
+    cancel: CancellationToken,
+    timed_out: AtomicBool,
+    timeout: Option<Duration>,
+    /// Ends the looking.
+    looks: Mutex<Option<DropGuard>>,
+}
+
+impl Watch {
+    /// Until [`Self::rest`]: `request` ends the statement, and the whole of `statement_timeout` from now on.
+    pub fn look(self: &Arc<Self>, request: CancellationToken) {
+        let ended = CancellationToken::new();
+        *self.looks.lock() = Some(ended.clone().drop_guard());
+        let watch = self.clone();
+        let late = async move {
+            match watch.timeout {
+                Some(after) => pause(after).await,
+                None => std::future::pending().await,
+            }
+        };
+        let watch = self.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = ended.cancelled() => {}
+                () = request.cancelled() => watch.cancel.cancel(),
+                () = late => {
+                    watch.timed_out.store(true, Ordering::Release);
+                    watch.cancel.cancel();
                 }
-            });
-            guard
+            }
         });
-        Self { cancel, timed_out, timeout, watch, listed }
+    }
+
+    pub fn rest(&self) {
+        *self.looks.lock() = None;
     }
 
     fn error(&self) -> Error {
-        error(self.timed_out.load(Ordering::Acquire), self.timeout)
+        let e = match self.timeout {
+            Some(after) if self.timed_out.load(Ordering::Acquire) => {
+                Error::cancelled(format!("the statement ran longer than statement_timeout ({} ms)", after.as_millis()))
+            }
+            _ => Error::cancelled("the statement was cancelled on request"),
+        };
+        e.with_sqlstate(sqlstate::QUERY_CANCELED)
+    }
+}
+
+/// A watch that rests once this is gone.
+struct Watching(Arc<Watch>);
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.0.rest();
+    }
+}
+
+impl Limit {
+    pub fn start(request: CancellationToken, timeout: Option<Duration>, listed: Listed) -> Self {
+        let cancel = request.child_token();
+        let watch = Arc::new(Watch { cancel, timed_out: AtomicBool::new(false), timeout, looks: Mutex::new(None) });
+        if timeout.is_some() {
+            watch.look(request);
+        }
+        Self { watch: Watching(watch), listed }
+    }
+
+    /// What goes on looking while the statement's rows are read.
+    pub fn watch(&self) -> Arc<Watch> {
+        self.watch.0.clone()
     }
 
     pub async fn run<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
-        decision::unless(self.cancel.cancelled(), work).await.unwrap_or_else(|| Err(self.error()))
+        let watch = &self.watch.0;
+        decision::unless(watch.cancel.cancelled(), work).await.unwrap_or_else(|| Err(watch.error()))
     }
 
     /// The rows of `outcome` end with an error where the limit is reached, and fail their block.
@@ -72,15 +120,15 @@ impl Limit {
     }
 
     fn rows(self, schema: SchemaRef, stream: SendableRecordBatchStream, block: Option<Arc<Block>>) -> SendableRecordBatchStream {
-        let Self { cancel, timed_out, timeout, watch, listed } = self;
-        let ended = cancel.clone();
+        let Self { watch, listed } = self;
+        let of_end = watch.0.clone();
         let stop = async move {
-            let _watch = watch;
-            cancel.cancelled().await;
+            let watch = watch;
+            watch.0.cancel.cancelled().await;
         };
         let last = futures::stream::once(async move {
             drop(listed);
-            ended.is_cancelled().then(|| Err(DataFusionError::External(Box::new(error(timed_out.load(Ordering::Acquire), timeout)))))
+            of_end.cancel.is_cancelled().then(|| Err(DataFusionError::External(Box::new(of_end.error()))))
         });
         let rows = stream.take_until(stop).chain(last.filter_map(std::future::ready)).inspect(move |row| {
             if row.is_err()
@@ -91,12 +139,4 @@ impl Limit {
         });
         Box::pin(RecordBatchStreamAdapter::new(schema, rows))
     }
-}
-
-fn error(timed_out: bool, timeout: Option<Duration>) -> Error {
-    match (timed_out, timeout) {
-        (true, Some(after)) => Error::cancelled(format!("the statement ran longer than statement_timeout ({} ms)", after.as_millis())),
-        _ => Error::cancelled("the statement was cancelled on request"),
-    }
-    .with_sqlstate(sqlstate::QUERY_CANCELED)
 }

@@ -30,14 +30,17 @@ use std::{collections::HashMap, sync::Arc};
 pub(super) async fn prepare(session: &mut Session, statement: Statement, hints: &[Option<DataType>]) -> Result<Prepared> {
     let mut known: HashMap<usize, FieldRef> = HashMap::new();
     let (mut result, mut undecided) = (None, None);
-    // A statement without parameters and rows is looked up only as it runs; so is everything in a block that has failed.
-    let failed = session.block.as_ref().is_some_and(|b| b.check().is_err());
+    if let Some(block) = &session.block
+        && !ends_block(&statement.verb)
+    {
+        block.check()?;
+    }
+    // A statement without parameters and rows is looked up only as it runs.
     match &statement.verb {
-        _ if failed => {}
         Verb::Query(q) => match query::plan(session, q, None).await {
             Ok(planned) => {
-                result = Some(shown(&planned));
                 known = of_query(&planned)?;
+                result = Some(shown(session, planned).await?);
             }
             Err(e) => {
                 let Some((state, open)) = query::undecided(session, q).await? else { return Err(e) };
@@ -53,7 +56,7 @@ pub(super) async fn prepare(session: &mut Session, statement: Statement, hints: 
             Target::find(session, into, columns.as_deref())?;
         }
         Verb::Copy(Copy::To { from, .. }) => {
-            names::find_on(&session.shared.engine.manifest(), from, &session.database)?;
+            names::find_on(&session.shared.engine.manifest(), from, session.database())?;
         }
         Verb::Copy(Copy::QueryTo { query, .. }) if statement.parameters > 0 => {
             known = of_query(&query::plan(session, query, None).await?)?;
@@ -77,12 +80,19 @@ pub(super) async fn prepare(session: &mut Session, statement: Statement, hints: 
     Ok(Prepared { statement: Arc::new(statement), parameters, result, undecided })
 }
 
+/// Whether it may be said in a block that has failed.
+pub(crate) fn ends_block(verb: &Verb) -> bool {
+    matches!(verb, Verb::Commit | Verb::Rollback | Verb::RollbackTo(_))
+}
+
 /// The columns of a query as its rows have them.
-fn shown(planned: &Planned) -> SchemaRef {
-    let (plan, state) = (&planned.plan, &planned.state);
+async fn shown(session: &Session, Planned { plan, state, .. }: Planned) -> Result<SchemaRef> {
     // Types of columns agree once the plan is analyzed; one with parameters of unknown types cannot always be.
-    let analyzed = state.analyzer().execute_and_check(plan.clone(), state.config_options(), |_, _| {}).ok();
-    crate::analyze::names::shown_schema(analyzed.as_ref().unwrap_or(plan).schema().inner())
+    let analysis = async move {
+        let analyzed = state.analyzer().execute_and_check(plan.clone(), state.config_options(), |_, _| {}).ok();
+        crate::analyze::names::shown_schema(analyzed.as_ref().unwrap_or(&plan).schema().inner())
+    };
+    session.shared.workers.think(analysis).await
 }
 
 pub(super) async fn columns(session: &mut Session, prepared: &Prepared, params: &[ScalarValue]) -> Result<Option<SchemaRef>> {
@@ -90,7 +100,7 @@ pub(super) async fn columns(session: &mut Session, prepared: &Prepared, params: 
         Verb::Query(q) if prepared.undecided.is_some() => {
             let mut planned = query::plan(session, q, Some(params)).await?;
             planned.plan = query::with_params(planned.plan, params)?;
-            Ok(Some(shown(&planned)))
+            shown(session, planned).await.map(Some)
         }
         _ => Ok(prepared.result.clone()),
     }

@@ -69,7 +69,7 @@ impl Running {
             session: session.id,
             user: session.user.clone(),
             application_name: session.variables.get("application_name").unwrap_or_default(),
-            database: session.database.clone(),
+            database: session.database().to_owned(),
             started_at: session.shared.engine.now(),
             text: text.chars().take(SHOWN_CHARS).collect(),
             since: Stopwatch::start(),

@@ -1,58 +1,162 @@
-//! Session settings: those of `SHOW ALL`, checked, with their defaults. Names are case-insensitive.
+//! Session settings: those of `SHOW ALL`, checked, with their defaults, and the current database, which is one of them by another name.
+//! Names are case-insensitive.
+//!
+//! Guards: whatever a statement can set for the session is here, so that a rollback, RESET and DISCARD undo all of it.
 
-use crate::{Error, Result, sqlstate};
+use crate::{Error, Result, provider::catalog::PUBLIC, sqlstate};
 use ebb_engine::{
     limits,
     settings::{self, Scope},
 };
 use std::{collections::BTreeMap, time::Duration};
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Variables {
-    /// By lower-case name; only what was set.
-    set: BTreeMap<String, String>,
+    /// What the client said as it connected: what a RESET goes back to.
+    initial: Level,
+    /// What SET says.
+    set: Level,
     /// What `SET LOCAL` says until the block ends.
-    local: BTreeMap<String, String>,
+    local: Level,
+    /// The database that was connected to.
+    home: String,
+    /// The database that USE named.
+    used: Option<String>,
+}
+
+/// What was said in one way.
+#[derive(Debug, Clone, Default)]
+struct Level {
+    /// By the setting's own name.
+    values: BTreeMap<&'static str, String>,
+    /// The database that its `search_path` begins with.
+    path: Option<String>,
+}
+
+/// How long a setting holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// The connection ends; a RESET goes back to it.
+    End,
+    /// It is set anew, or reset.
+    Reset,
+    /// The block ends.
+    Block,
+}
+
+/// The setting that names the current database.
+const SEARCH_PATH: &str = "search_path";
+
+impl Default for Variables {
+    fn default() -> Self {
+        let (initial, set, local) = Default::default();
+        Self { initial, set, local, home: crate::database::DEFAULT_DATABASE.to_owned(), used: None }
+    }
 }
 
 impl Variables {
     pub fn get(&self, name: &str) -> Option<String> {
         let setting = settings::find(Scope::Session, name).ok()?;
-        let said = self.local.get(setting.name).or_else(|| self.set.get(setting.name));
+        let said = [&self.local, &self.set, &self.initial].into_iter().find_map(|l| l.values.get(setting.name));
         Some(said.cloned().or_else(|| setting.default_text()).unwrap_or_default())
     }
 
+    /// Of a `search_path` the first name counts that is a database, which `is_database` says; `public` is the connection's own.
+    ///
     /// # Errors
     /// `42704` for an unknown name, `22023` for a value that it does not take.
-    pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
+    pub fn set(&mut self, name: &str, value: &str, until: Until, is_database: impl Fn(&str) -> bool) -> Result<()> {
         let name = found(name)?;
-        self.set.insert(name.to_owned(), checked(name, value)?);
-        self.local.remove(name);
+        let value = checked(name, value)?;
+        let path = (name == SEARCH_PATH).then(|| {
+            let names = value.split(',').map(|n| n.trim().trim_matches('"'));
+            names.take_while(|n| *n != PUBLIC).find(|n| is_database(n)).map(str::to_owned)
+        });
+        if until == Until::Reset {
+            self.local.forget(name);
+        }
+        let level = match until {
+            Until::End => &mut self.initial,
+            Until::Reset => &mut self.set,
+            Until::Block => &mut self.local,
+        };
+        level.values.insert(name, value);
+        if let Some(path) = path {
+            level.path = path;
+        }
         Ok(())
     }
 
-    /// As [`Self::set`], until the block ends.
-    pub fn set_local(&mut self, name: &str, value: &str) -> Result<()> {
-        let name = found(name)?;
-        self.local.insert(name.to_owned(), checked(name, value)?);
+    /// What RESET would make of it, until the block ends.
+    ///
+    /// # Errors
+    /// `42704` for an unknown name.
+    pub fn reset_local(&mut self, name: &str) -> Result<()> {
+        let setting = settings::find(Scope::Session, name).map_err(unknown)?;
+        let initial = self.initial.values.get(setting.name).cloned().or_else(|| setting.default_text());
+        self.local.values.insert(setting.name, initial.unwrap_or_default());
+        if setting.name == SEARCH_PATH {
+            self.local.path.clone_from(&self.initial.path);
+        }
         Ok(())
     }
 
+    /// # Errors
+    /// `42704` for an unknown name.
     pub fn reset(&mut self, name: &str) -> Result<()> {
         let name = found(name)?;
-        self.set.remove(name);
-        self.local.remove(name);
+        self.set.forget(name);
+        self.local.forget(name);
         Ok(())
     }
 
     pub fn reset_all(&mut self) {
-        self.set.clear();
-        self.local.clear();
+        (self.set, self.local) = Default::default();
+    }
+
+    /// As after connecting: what USE named is over too.
+    pub fn discard(&mut self) {
+        self.reset_all();
+        self.used = None;
     }
 
     /// A block was committed: what was set for it alone is over.
     pub fn end_block(&mut self) {
-        self.local.clear();
+        self.local = Level::default();
+    }
+
+    /// The current database.
+    pub fn database(&self) -> &str {
+        let home = self.used.as_ref().unwrap_or(&self.home);
+        let said = |level: &&Level| level.values.contains_key(SEARCH_PATH);
+        // USE comes after what was said in connecting.
+        let initial = Some(&self.initial).filter(|_| self.used.is_none());
+        let path = [Some(&self.local), Some(&self.set), initial].into_iter().flatten().find(said).and_then(|l| l.path.as_ref());
+        path.unwrap_or(home)
+    }
+
+    /// The database that is connected to.
+    pub fn connect(&mut self, database: &str) {
+        database.clone_into(&mut self.home);
+    }
+
+    /// USE: `database` is the current one, and `public`, until another is named.
+    pub fn use_database(&mut self, database: &str) {
+        self.set.forget(SEARCH_PATH);
+        self.local.forget(SEARCH_PATH);
+        self.used = Some(database.to_owned());
+    }
+
+    /// A database was dropped: the current one is then that of before, at the last `default`.
+    pub fn forget_database(&mut self, name: &str) {
+        let gone = |d: &mut String| d == name;
+        for level in [&mut self.initial, &mut self.set, &mut self.local] {
+            level.path.take_if(gone);
+        }
+        self.used.take_if(gone);
+        if self.home == name {
+            crate::database::DEFAULT_DATABASE.clone_into(&mut self.home);
+        }
     }
 
     /// Name, value, description, in the order of the table.
@@ -78,12 +182,33 @@ impl Variables {
     }
 }
 
+impl Level {
+    fn forget(&mut self, name: &str) {
+        self.values.remove(name);
+        if name == SEARCH_PATH {
+            self.path = None;
+        }
+    }
+}
+
 const LONGEST_LEASE_MS: u64 = limits::READ_LEASE_LONGEST.as_secs() * 1000;
 
 /// The setting's own name.
 fn found(name: &str) -> Result<&'static str> {
-    let setting = settings::find(Scope::Session, name).map_err(|e| Error::from(e).with_sqlstate(sqlstate::UNDEFINED_OBJECT))?;
-    Ok(setting.name)
+    Ok(settings::find(Scope::Session, name).map_err(unknown)?.name)
+}
+
+fn unknown(e: ebb_storage::Error) -> Error {
+    Error::from(e).with_sqlstate(sqlstate::UNDEFINED_OBJECT)
+}
+
+/// As PostgreSQL reads a Boolean setting.
+fn switch(lower: &str) -> Option<&'static str> {
+    match lower {
+        "on" | "true" | "yes" | "1" | "t" | "y" => Some("on"),
+        "off" | "false" | "no" | "0" | "f" | "n" => Some("off"),
+        _ => None,
+    }
 }
 
 /// `1500`, `'2s'`, `'5 min'`, `'10 minutes'`: without a unit milliseconds.
@@ -122,7 +247,11 @@ fn checked(name: &str, value: &str) -> Result<String> {
         "datestyle" => Ok("ISO, MDY".to_owned()),
         "intervalstyle" if lower != "postgres" => refuse("postgres only"),
         "bytea_output" if lower != "hex" => refuse("hex only"),
-        "standard_conforming_strings" if !["on", "true", "1"].contains(&lower.as_str()) => refuse("on only"),
+        "standard_conforming_strings" if switch(&lower) != Some("on") => refuse("on only"),
+        "standard_conforming_strings" | "default_transaction_read_only" => match switch(&lower) {
+            Some(value) => Ok(value.to_owned()),
+            None => refuse("on or off"),
+        },
         "server_version" | "server_version_num" | "integer_datetimes" => {
             Err(Error::invalid(format!("{name} cannot be changed")).with_sqlstate("55P02"))
         }
@@ -142,13 +271,19 @@ fn zone(text: &str) -> Option<String> {
     offset(text)
 }
 
-/// Hours east of UTC, as `+02:00` or `2`.
+/// Whole hours east of UTC, as `+02:00` or `2`, by the name of their zone, in which hours count west.
 fn offset(text: &str) -> Option<String> {
-    let (sign, rest) = match text.strip_prefix('-') {
-        Some(rest) => ('-', rest),
-        None => ('+', text.strip_prefix('+').unwrap_or(text)),
+    let (east, rest) = match text.strip_prefix('-') {
+        Some(rest) => (false, rest),
+        None => (true, text.strip_prefix('+').unwrap_or(text)),
     };
     let (hours, minutes) = rest.split_once(':').unwrap_or((rest, "0"));
     let (hours, minutes): (u8, u8) = (hours.parse().ok()?, minutes.parse().ok()?);
-    (hours <= 14 && minutes < 60).then(|| format!("{sign}{hours:02}:{minutes:02}"))
+    match (hours, east) {
+        _ if minutes != 0 => None,
+        (0, _) => Some("UTC".to_owned()),
+        (1..=14, true) => Some(format!("Etc/GMT-{hours}")),
+        (1..=12, false) => Some(format!("Etc/GMT+{hours}")),
+        _ => None,
+    }
 }

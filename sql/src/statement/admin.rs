@@ -1,7 +1,7 @@
 //! Statements about the server and its places: SHOW, SYSTEM, disks, storage policies, databases.
 
 use super::{Literal, Name, Stage, StreamName};
-use ebb_storage::interval::Interval;
+use ebb_storage::{disk::secret::HIDDEN, interval::Interval};
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Show {
@@ -67,6 +67,19 @@ pub struct CreateDisk {
 pub struct DiskOption {
     pub name: Name,
     pub value: Literal,
+}
+
+/// The option whose value nobody is shown.
+pub(crate) const SECRET: &str = "secret_access_key";
+
+impl CreateDisk {
+    pub fn without_secrets(&self) -> Self {
+        let hidden = |o: &DiskOption| match o.name.as_str() {
+            SECRET => DiskOption { name: o.name.clone(), value: Literal::Text(HIDDEN.to_owned()) },
+            _ => o.clone(),
+        };
+        Self { options: self.options.iter().map(hidden).collect(), ..self.clone() }
+    }
 }
 
 /// Without the value: it may be a secret.

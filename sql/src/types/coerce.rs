@@ -137,9 +137,7 @@ fn checked_cast(array: &ArrayRef, target: &DataType, ty: &ColumnType, name: &str
     if target.is_integer()
         && (array.data_type().is_floating() || matches!(array.data_type(), DataType::Decimal128(..) | DataType::Decimal256(..)))
     {
-        // Rounded as PostgreSQL rounds: to the nearest, halves to even.
-        let rounded = round_half_even(array, target);
-        return rounded.ok_or_else(|| first_value(array, |row, v| Refused::range(row, name, v, ty)));
+        return rounded(array, target).ok_or_else(|| first_value(array, |row, v| Refused::range(row, name, v, ty)));
     }
     Ok(out)
 }
@@ -174,15 +172,15 @@ fn floats_of_digits(array: &ArrayRef, ty: &ColumnType, name: &str) -> Result<Arr
     parse_text(texts.as_string::<i32>().iter(), ty, name)
 }
 
-fn round_half_even(array: &ArrayRef, target: &DataType) -> Option<ArrayRef> {
+/// As PostgreSQL rounds to whole numbers: decimals with halves away from zero, floats with halves to even. `None` where one does not fit.
+pub(crate) fn rounded(array: &ArrayRef, target: &DataType) -> Option<ArrayRef> {
     if let DataType::Decimal128(_, scale @ 1..) = array.data_type() {
         // In whole numbers: a float would lose digits.
         let one = 10i128.checked_pow(u32::from(scale.unsigned_abs()))?;
         let decimals = array.as_primitive::<Decimal128Type>();
         let rounded: PrimitiveArray<Decimal128Type> = decimals.unary(|v| {
-            let (floor, rest) = (v.div_euclid(one), v.rem_euclid(one));
-            let up = rest * 2 > one || (rest * 2 == one && floor.rem_euclid(2) == 1);
-            floor + i128::from(up)
+            let (whole, rest) = (v / one, v % one);
+            whole + i128::from(rest.abs() >= one - rest.abs()) * v.signum()
         });
         let whole = rounded.with_precision_and_scale(38, 0).ok()?;
         let out = cast(&whole, target).ok()?;

@@ -143,8 +143,8 @@ pub(crate) fn unhex(hex: &str) -> Option<Vec<u8>> {
 
 fn date(t: &str) -> Option<i32> {
     let t = t.trim();
-    // A time's day is its date.
-    let day = t.get(..10).filter(|_| t.len() > 10 && matches!(t.as_bytes()[10], b' ' | b'T')).unwrap_or(t);
+    // A time's day is its date, as written: an offset moves no day.
+    let day = t.get(..10).filter(|_| t.len() > 10 && matches!(t.as_bytes()[10], b' ' | b'T') && micros(t).is_some()).unwrap_or(t);
     NaiveDate::parse_from_str(day, "%Y-%m-%d").ok().map(|d| d.to_epoch_days())
 }
 

@@ -1,6 +1,6 @@
 //! What one client has: its session, the COPY it is in, the token of its running statement.
 
-use super::{cancel::Running, encode::Zone};
+use super::{cancel::Running, encode::Zone, portals::Portals};
 use crate::{CopyIn, Error, Notice, Session, TransactionStatus as Status, statement::Statement};
 use parking_lot::Mutex as SyncMutex;
 use pgwire::{
@@ -19,6 +19,8 @@ pub struct Connection {
     pub running: Arc<Running>,
     /// A COPY FROM that waits for data, and the statements behind it.
     pub copy: Mutex<Option<Copying>>,
+    /// Rows that portals have left.
+    pub portals: Portals,
     /// Session settings as the client was last told them.
     pub told: SyncMutex<Vec<(&'static str, String)>>,
     /// Whether the message being answered is the last one before a Sync, as far as is known.
@@ -54,6 +56,7 @@ impl Connection {
             session: Mutex::new(session),
             running: Arc::default(),
             copy: Mutex::new(None),
+            portals: Portals::default(),
             told: SyncMutex::default(),
             sync_follows: AtomicBool::new(false),
             registered: SyncMutex::new(None),

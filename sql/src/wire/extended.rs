@@ -4,6 +4,7 @@ use super::{
     connection::{Connection, Copying, error_info, refused, status, zone},
     copy::begin_copy_in,
     params,
+    portals::{Progress, Rows, end_portals},
     respond::{self, SendingRows, complete, fields},
     types::{arrow_of, pg_type},
 };
@@ -12,7 +13,6 @@ use arrow::datatypes::{DataType, FieldRef};
 use async_trait::async_trait;
 use datafusion::common::ScalarValue;
 use futures::{Sink, SinkExt};
-use parking_lot::Mutex;
 use pgwire::{
     api::{
         ClientInfo, ClientPortalStore, DEFAULT_NAME, PgWireConnectionState as State, Type,
@@ -25,26 +25,21 @@ use pgwire::{
     error::{PgWireError, PgWireResult},
     messages::{
         PgWireBackendMessage as Message,
-        extendedquery::{Execute, PortalSuspended, Sync},
+        extendedquery::{Bind, BindComplete, Close, CloseComplete, Execute, PortalSuspended, Sync, TARGET_TYPE_BYTE_STATEMENT},
         response::EmptyQueryResponse,
     },
 };
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::VecDeque,
     fmt::Debug,
-    sync::{Arc, Weak, atomic::Ordering},
+    sync::{Arc, atomic::Ordering},
 };
 use tokio::sync::Mutex as AsyncMutex;
 
 pub struct Extended {
     pub connection: Arc<Connection>,
     parser: Arc<Parser>,
-    /// Rows of portals that were not fetched to the end, by the portal they belong to.
-    open: Mutex<HashMap<String, OpenRows>>,
 }
-
-/// The portal, which is told from a later one of its name as long as it is pointed to, and its rows.
-type OpenRows = (Weak<Portal<Stored>>, Arc<AsyncMutex<SendingRows>>);
 
 pub struct Parser {
     connection: Arc<Connection>,
@@ -55,7 +50,7 @@ pub type Stored = Arc<Prepared>;
 
 impl Extended {
     pub fn new(connection: Arc<Connection>) -> Self {
-        Self { parser: Arc::new(Parser { connection: connection.clone() }), connection, open: Mutex::default() }
+        Self { parser: Arc::new(Parser { connection: connection.clone() }), connection }
     }
 }
 
@@ -78,7 +73,9 @@ impl QueryParser for Parser {
             Ok(None) => return Ok(None),
             Ok(Some(statement)) => {
                 let hints: Vec<Option<DataType>> = types.iter().map(|t| t.as_ref().and_then(arrow_of)).collect();
-                session.prepare(statement, &hints).await
+                let prepared = session.prepare_until(statement, &hints, self.connection.running.begin()).await;
+                self.connection.running.end();
+                prepared
             }
             Err(e) => Err(e),
         };
@@ -145,13 +142,13 @@ impl ExtendedQueryHandler for Extended {
                 client.feed(Message::EmptyQueryResponse(EmptyQueryResponse::new())).await?;
                 return Ok(());
             }
-            None => return Err(PgWireError::PortalNotFound(name.to_owned())),
+            None => return Err(refused(&Error::not_found(format!("portal \"{name}\" does not exist")).with_sqlstate("34000"))),
         };
         client.set_state(State::QueryInProgress);
         let mut session = self.connection.session.lock().await;
         let done = self.execute(client, &mut session, name, &portal, message.max_rows.max(0) as usize).await;
         if done.is_err() {
-            self.open.lock().remove(name);
+            self.connection.portals.note(name, &portal, Progress::Over);
             respond::tell(client, &self.connection, &mut session).await?;
         }
         client.set_transaction_status(status(&session));
@@ -170,14 +167,61 @@ impl ExtendedQueryHandler for Extended {
         PgWireError: From<<C as Sink<Message>>::Error>,
     {
         client.portal_store().rm_portal(DEFAULT_NAME);
-        self.open.lock().remove(DEFAULT_NAME);
+        self.connection.portals.remove(DEFAULT_NAME);
         let mut session = self.connection.session.lock().await;
         if let Err(e) = session.end_implicit().await {
             client.feed(Message::ErrorResponse(error_info(&e).into())).await?;
         }
+        end_portals(client, &self.connection, &session);
         respond::tell(client, &self.connection, &mut session).await?;
         client.set_transaction_status(status(&session));
         send_ready_for_query(client, status(&session)).await
+    }
+
+    async fn on_bind<C>(&self, client: &mut C, message: Bind) -> PgWireResult<()>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<Message> + Unpin + Send + std::marker::Sync,
+        C::PortalStore: PortalStore<Statement = Stored>,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<Message>>::Error>,
+    {
+        let store = client.portal_store();
+        let name = message.statement_name.as_deref().unwrap_or(DEFAULT_NAME);
+        match store.get_statement(name) {
+            Some(Entry::Value(statement)) => store.put_portal(Arc::new(Portal::try_new(&message, statement)?)),
+            Some(Entry::Empty) if message.parameters.is_empty() => {
+                store.put_empty_portal(message.portal_name.as_deref().unwrap_or(DEFAULT_NAME));
+            }
+            Some(Entry::Empty) => {
+                let message = format!("the statement takes 0 parameters, {} were bound", message.parameters.len());
+                return Err(refused(&Error::invalid(message).with_sqlstate("08P01")));
+            }
+            None => return Err(PgWireError::StatementNotFound(name.to_owned())),
+        }
+        self.connection.portals.sweep();
+        client.feed(Message::BindComplete(BindComplete::new())).await?;
+        Ok(())
+    }
+
+    async fn on_close<C>(&self, client: &mut C, message: Close) -> PgWireResult<()>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<Message> + Unpin + Send + std::marker::Sync,
+        C::PortalStore: PortalStore<Statement = Stored>,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<Message>>::Error>,
+    {
+        let name = message.name.as_deref().unwrap_or(DEFAULT_NAME);
+        let store = client.portal_store();
+        match message.target_type {
+            TARGET_TYPE_BYTE_STATEMENT => {
+                store.rm_statement(name);
+                self.connection.portals.made_by(name).iter().for_each(|portal| store.rm_portal(portal));
+            }
+            _ => store.rm_portal(name),
+        }
+        self.connection.portals.sweep();
+        client.feed(Message::CloseComplete(CloseComplete::new())).await?;
+        Ok(())
     }
 
     async fn do_describe_portal<C>(&self, _: &mut C, portal: &Portal<Stored>) -> PgWireResult<DescribePortalResponse>
@@ -213,7 +257,7 @@ impl Extended {
     async fn execute<C>(
         &self,
         client: &mut C,
-        session: &mut crate::Session,
+        session: &mut Session,
         name: &str,
         portal: &Arc<Portal<Stored>>,
         max: usize,
@@ -223,11 +267,21 @@ impl Extended {
         C::Error: Debug,
         PgWireError: From<<C as Sink<Message>>::Error>,
     {
-        let this = Arc::downgrade(portal);
-        let open = self.open.lock().get(name).filter(|(of, _)| of.ptr_eq(&this)).map(|(_, rows)| rows.clone());
-        let rows = match open {
-            Some(rows) => rows,
+        let portals = &self.connection.portals;
+        let rows = match portals.of(name, &Arc::downgrade(portal)) {
+            Some(Progress::Rows(rows)) => {
+                // Each Execute has a time of its own, and what the client does between two of them takes none of it.
+                let request = self.connection.running.begin();
+                rows.watch.iter().for_each(|watch| watch.look(request.clone()));
+                rows
+            }
+            Some(Progress::Fetched(tag)) => return complete(client, &self.connection, session, tag.text(0)).await,
+            Some(Progress::Over) => {
+                let e = Error::conflict(format!("portal \"{name}\" cannot be run again: bind its statement anew"));
+                return Err(refused(&e.with_sqlstate("55000")));
+            }
             None => {
+                portals.note(name, portal, Progress::Over);
                 let token = self.connection.running.begin();
                 let params = values(portal, session)?;
                 let prepared = &portal.statement.statement;
@@ -238,7 +292,7 @@ impl Extended {
                 match session.execute(prepared, params, token).await.map_err(|e| refused(&e))? {
                     Outcome::Rows { schema, stream, tag } => {
                         let rows = SendingRows::new(&schema, stream, tag, Some(&portal.result_column_format), zone(session))?;
-                        Arc::new(AsyncMutex::new(rows))
+                        Rows { sending: Arc::new(AsyncMutex::new(rows)), watch: session.take_watch() }
                     }
                     Outcome::Empty => {
                         client.feed(Message::EmptyQueryResponse(EmptyQueryResponse::new())).await?;
@@ -258,13 +312,15 @@ impl Extended {
                 }
             }
         };
-        let mut sending = rows.lock().await;
+        let mut sending = rows.sending.lock().await;
         if sending.send(client, max).await? {
-            self.open.lock().insert(name.to_owned(), (this, rows.clone()));
+            rows.watch.iter().for_each(|watch| watch.rest());
+            self.connection.running.end();
+            portals.note(name, portal, Progress::Rows(rows.clone()));
             client.feed(Message::PortalSuspended(PortalSuspended::new())).await?;
             return Ok(());
         }
-        self.open.lock().remove(name);
+        portals.note(name, portal, Progress::Fetched(sending.kind()));
         self.connection.running.end();
         let tag = sending.tag();
         complete(client, &self.connection, session, tag).await

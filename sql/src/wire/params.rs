@@ -4,6 +4,7 @@
 //! A value that does not fit is an error that names the parameter, never a guess.
 
 use arrow::datatypes::DataType;
+use chrono::{DateTime, NaiveDate};
 use datafusion::common::ScalarValue;
 use pgwire::api::{Type, results::FieldFormat};
 
@@ -17,11 +18,18 @@ use crate::{
 };
 use ebb_storage::column_type::ColumnType;
 
+const DAY_MICROS: i64 = 86_400_000_000;
+
 /// What went wrong, with its SQLSTATE.
 #[derive(Debug, PartialEq)]
 pub struct BadParameter {
     pub sqlstate: &'static str,
     pub message: String,
+}
+
+/// A value that no text of the type could say.
+fn out_of_range(n: usize, what: &str) -> BadParameter {
+    BadParameter { sqlstate: "22008", message: format!("parameter ${n}: {what} out of range") }
 }
 
 fn bad(n: usize, why: impl std::fmt::Display) -> BadParameter {
@@ -103,6 +111,10 @@ fn nested_of(n: usize, text: &str, target: &DataType, ty: ColumnType) -> Result<
 fn from_text(n: usize, bytes: &[u8], pg: &Type) -> Result<ScalarValue, BadParameter> {
     let text =
         std::str::from_utf8(bytes).map_err(|e| BadParameter { sqlstate: "22021", message: format!("parameter ${n} is not UTF-8: {e}") })?;
+    // Clients take it for the end of the text.
+    if text.contains('\0') {
+        return Err(BadParameter { sqlstate: "22021", message: format!("parameter ${n} has a zero byte, which no text can hold") });
+    }
     match *pg {
         Type::BOOL => match text.trim().to_ascii_lowercase().as_str() {
             "t" | "true" | "y" | "yes" | "on" | "1" => Ok(ScalarValue::Boolean(Some(true))),
@@ -132,7 +144,10 @@ fn from_binary(n: usize, bytes: &[u8], pg: &Type) -> Result<ScalarValue, BadPara
     fn fixed<const W: usize>(n: usize, bytes: &[u8], pg: &Type) -> Result<[u8; W], BadParameter> {
         bytes.try_into().map_err(|_| bad(n, format_args!("{} bytes where {pg} has {W}", bytes.len())))
     }
-    let past = |v: i64, epoch: i64| v.checked_add(epoch).ok_or_else(|| bad(n, "time out of range"));
+    let moment = |since_pg: i64| {
+        let micros = since_pg.checked_add(PG_EPOCH_MICROS).filter(|m| DateTime::from_timestamp_micros(*m).is_some());
+        micros.ok_or_else(|| out_of_range(n, "timestamp"))
+    };
     Ok(match *pg {
         Type::BOOL => ScalarValue::Boolean(Some(fixed::<1>(n, bytes, pg)? != [0])),
         Type::INT2 => ScalarValue::Int16(Some(i16::from_be_bytes(fixed(n, bytes, pg)?))),
@@ -143,26 +158,34 @@ fn from_binary(n: usize, bytes: &[u8], pg: &Type) -> Result<ScalarValue, BadPara
         Type::FLOAT8 => ScalarValue::Float64(Some(f64::from_be_bytes(fixed(n, bytes, pg)?))),
         Type::DATE => {
             let days = i32::from_be_bytes(fixed(n, bytes, pg)?);
-            ScalarValue::Date32(Some(days.checked_add(PG_EPOCH_DAYS).ok_or_else(|| bad(n, "date out of range"))?))
+            let days = days.checked_add(PG_EPOCH_DAYS).filter(|d| NaiveDate::from_epoch_days(*d).is_some());
+            ScalarValue::Date32(Some(days.ok_or_else(|| out_of_range(n, "date"))?))
         }
-        Type::TIME => ScalarValue::Time64Microsecond(Some(i64::from_be_bytes(fixed(n, bytes, pg)?))),
-        Type::TIMESTAMP => ScalarValue::TimestampMicrosecond(Some(past(i64::from_be_bytes(fixed(n, bytes, pg)?), PG_EPOCH_MICROS)?), None),
-        Type::TIMESTAMPTZ => {
-            ScalarValue::TimestampMicrosecond(Some(past(i64::from_be_bytes(fixed(n, bytes, pg)?), PG_EPOCH_MICROS)?), Some("UTC".into()))
+        Type::TIME => {
+            let micros = i64::from_be_bytes(fixed(n, bytes, pg)?);
+            if !(0..DAY_MICROS).contains(&micros) {
+                return Err(out_of_range(n, "time"));
+            }
+            ScalarValue::Time64Microsecond(Some(micros))
         }
+        Type::TIMESTAMP => ScalarValue::TimestampMicrosecond(Some(moment(i64::from_be_bytes(fixed(n, bytes, pg)?))?), None),
+        Type::TIMESTAMPTZ => ScalarValue::TimestampMicrosecond(Some(moment(i64::from_be_bytes(fixed(n, bytes, pg)?))?), Some("UTC".into())),
         Type::INTERVAL => {
             let [micros, rest] = [&bytes[..8.min(bytes.len())], &bytes[8.min(bytes.len())..]];
             let micros = i64::from_be_bytes(fixed(n, micros, pg)?);
             let rest: [u8; 8] = fixed(n, rest, pg)?;
             let [days, months] = [&rest[..4], &rest[4..]].map(|b| i32::from_be_bytes([b[0], b[1], b[2], b[3]]));
-            let nanos = micros.checked_mul(1000).ok_or_else(|| bad(n, "interval out of range"))?;
+            let nanos = micros.checked_mul(1000).ok_or_else(|| out_of_range(n, "interval"))?;
             ScalarValue::new_interval_mdn(months, days, nanos)
         }
         Type::NUMERIC => ScalarValue::Utf8(Some(numeric_text(bytes).ok_or_else(|| bad(n, "damaged numeric"))?)),
         Type::UUID => ScalarValue::Utf8(Some(uuid::Uuid::from_bytes(fixed(n, bytes, pg)?).to_string())),
         Type::INET => ScalarValue::Utf8(Some(address(bytes).ok_or_else(|| bad(n, "damaged address"))?)),
         Type::BYTEA => ScalarValue::Binary(Some(bytes.to_vec())),
-        Type::JSONB => return from_text(n, bytes.strip_prefix(&[1]).unwrap_or(bytes), &Type::TEXT),
+        Type::JSONB => {
+            let text = bytes.strip_prefix(&[1]).ok_or_else(|| bad(n, "a binary jsonb begins with its version, 1"))?;
+            return from_text(n, text, &Type::TEXT);
+        }
         Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::UNKNOWN | Type::JSON | Type::CHAR => {
             return from_text(n, bytes, &Type::TEXT);
         }
@@ -198,6 +221,10 @@ fn array(n: usize, bytes: &[u8], pg: &Type) -> Result<ScalarValue, BadParameter>
     };
     // The client says what it sends; that decides.
     let told = word(8).and_then(|oid| Type::from_oid(oid as u32)).unwrap_or(element);
+    // Elements that are arrays again could go on so as deep as the message is long.
+    if element_of(&told).is_some() {
+        return Err(bad(n, "an array of arrays is not understood; send it as text"));
+    }
     let mut values = Vec::new();
     let mut at = 20;
     for _ in 0..length {
@@ -223,12 +250,12 @@ fn numeric_text(bytes: &[u8]) -> Option<String> {
         0xC000 => return Some("NaN".to_owned()),
         0xD000 => return Some("Infinity".to_owned()),
         0xF000 => return Some("-Infinity".to_owned()),
-        _ if bytes.len() != 8 + 2 * groups || scale > 16_383 => return None,
-        _ => {}
+        0 | 0x4000 if bytes.len() == 8 + 2 * groups && scale <= 16_383 => {}
+        _ => return None,
     }
     let group = |position: i32| {
         let i = weight - position;
-        if (0..groups as i32).contains(&i) { word(4 + i as usize) } else { Some(0) }
+        if (0..groups as i32).contains(&i) { word(4 + i as usize).filter(|digits| *digits < 10_000) } else { Some(0) }
     };
     let mut whole = String::new();
     for position in (0..=weight.max(0)).rev() {

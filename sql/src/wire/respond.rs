@@ -133,6 +133,10 @@ impl SendingRows {
         Ok(true)
     }
 
+    pub fn kind(&self) -> RowTag {
+        self.tag
+    }
+
     pub fn tag(&self) -> String {
         self.tag.text(self.sent)
     }

@@ -3,6 +3,7 @@
 use super::{
     connection::{Connection, Copying, refused, status, zone},
     copy::begin_copy_in,
+    portals::end_portals,
     respond::{self, SendingRows, complete, fields},
 };
 use crate::{Outcome, Session, statement::Statement};
@@ -46,7 +47,7 @@ where
         let token = connection.running.begin();
         let joined = if several { session.join(&statement.verb).await } else { Ok(()) };
         let outcome = match joined {
-            Ok(()) => match session.prepare(statement, &[]).await {
+            Ok(()) => match session.prepare_until(statement, &[], token.clone()).await {
                 Ok(prepared) => session.execute(&prepared, Vec::new(), token).await,
                 Err(e) => Err(e),
             },
@@ -130,6 +131,7 @@ impl SimpleQueryHandler for Simple {
             client.set_state(State::CopyInProgress(false));
             return Ok(());
         }
+        end_portals(client, &self.connection, &session);
         client.set_state(State::ReadyForQuery);
         client.set_transaction_status(status(&session));
         send_ready_for_query(client, status(&session)).await

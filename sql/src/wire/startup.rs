@@ -36,13 +36,47 @@ impl ServerParameterProvider for Parameters {
 /// What a client may say of itself as it connects, beside user and database.
 const IGNORED: [&str; 4] = ["user", "database", "replication", "options"];
 
+/// Settings of a command line, `-c name=value` and `--name=value`, as PGOPTIONS has them; a backslash keeps the blank behind it.
+fn options(text: &str) -> Result<Vec<(String, String)>, Error> {
+    let mut words: Vec<String> = Vec::new();
+    let (mut chars, mut within) = (text.chars(), false);
+    while let Some(c) = chars.next() {
+        let (c, blank) = match c {
+            '\\' => (chars.next().unwrap_or('\\'), false),
+            c => (c, c.is_whitespace()),
+        };
+        if !blank {
+            if !within {
+                words.push(String::new());
+            }
+            words.last_mut().into_iter().for_each(|w| w.push(c));
+        }
+        within = !blank;
+    }
+    let mut settings = Vec::new();
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        let said = match word.strip_prefix("--").or_else(|| word.strip_prefix("-c").filter(|rest| !rest.is_empty())) {
+            Some(said) => Some(said.to_owned()),
+            None if word == "-c" => words.next(),
+            None => None,
+        };
+        let Some((name, value)) = said.as_deref().and_then(|s| s.split_once('=')) else {
+            let message = format!("invalid command-line argument for server process: {word}: write -c name=value");
+            return Err(Error::invalid(message).with_sqlstate(crate::sqlstate::SYNTAX_ERROR));
+        };
+        settings.push((name.replace('-', "_"), value.to_owned()));
+    }
+    Ok(settings)
+}
+
 impl Startup {
     async fn open(&self, parameters: &HashMap<String, String>) -> Result<HashMap<String, String>, Error> {
         let mut session = self.connection.session.lock().await;
         let user = parameters.get("user").map(String::as_str).unwrap_or_default();
         session.set_user(user);
         let database = parameters.get(METADATA_DATABASE).map_or(user, String::as_str);
-        session.use_database(database).map_err(|_| {
+        session.connect_to(database).map_err(|_| {
             let message = format!("database \"{database}\" does not exist: connect to \"default\"");
             Error::not_found(message).with_sqlstate("3D000").with_hint("psql -d default")
         })?;
@@ -50,6 +84,9 @@ impl Startup {
             // Some drivers quote the value, as SET would have it.
             let value = value.strip_prefix('\'').and_then(|v| v.strip_suffix('\'')).unwrap_or(value);
             session.set_variable(name, value)?;
+        }
+        for (name, value) in options(parameters.get("options").map_or("", String::as_str))? {
+            session.set_variable(&name, &value)?;
         }
         let mut told: Vec<(&'static str, String)> = REPORTED.iter().filter_map(|n| Some((*n, session.variable(n)?))).collect();
         self.connection.told.lock().clone_from(&told);

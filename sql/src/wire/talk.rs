@@ -7,6 +7,7 @@ use super::{
     connection::{refused, status},
     extended::Stored,
     inbox::{self, Inbox, Refused},
+    portals::end_portals,
     server::Handlers,
 };
 use futures::SinkExt;
@@ -70,6 +71,9 @@ pub async fn talk(socket: TcpStream, handlers: &Handlers) -> io::Result<()> {
         if let Err(e) = done {
             let mut session = handlers.connection.session.lock().await;
             session.give_up();
+            // Whatever went wrong, a COPY that was going on is over.
+            drop(handlers.connection.copy.lock().await.take());
+            end_portals(&socket, &handlers.connection, &session);
             socket.set_transaction_status(status(&session));
             drop(session);
             process_error(&mut socket, e, extended).await?;

@@ -37,7 +37,7 @@ fn decimals_round_without_losing_digits() {
     let values = [900_719_925_474_099_300i128, 250, 350, -250, 1];
     let array = Decimal128Array::from(values.to_vec()).with_precision_and_scale(30, 2).unwrap();
     let out = to(ColumnType::Int64, array).unwrap();
-    assert_eq!(out.as_primitive::<Int64Type>().values(), &[9_007_199_254_740_993, 2, 4, -2, 0]);
+    assert_eq!(out.as_primitive::<Int64Type>().values(), &[9_007_199_254_740_993, 3, 4, -3, 0]);
 }
 
 #[test]

@@ -55,6 +55,34 @@ fn arrays_in_binary_and_text() {
 }
 
 #[test]
+fn what_no_text_could_say_is_refused() {
+    let refused = |bytes: &[u8], pg: Type| match decode(1, Some(bytes), FieldFormat::Binary, &pg, None) {
+        Err(bad) => bad.sqlstate,
+        Ok(value) => panic!("{pg} {bytes:?}: {value}"),
+    };
+    for extreme in [i64::MAX, i64::MIN, i64::MAX - 1_000_000_000_000_000] {
+        for pg in [Type::TIME, Type::TIMESTAMP, Type::TIMESTAMPTZ] {
+            assert_eq!(refused(&extreme.to_be_bytes(), pg.clone()), "22008", "{pg} {extreme}");
+        }
+    }
+    for micros in [-1, DAY_MICROS] {
+        assert_eq!(refused(&micros.to_be_bytes(), Type::TIME), "22008");
+    }
+    for days in [i32::MAX, i32::MIN] {
+        assert_eq!(refused(&days.to_be_bytes(), Type::DATE), "22008");
+    }
+    let numeric = |words: &[u16]| words.iter().flat_map(|w| w.to_be_bytes()).collect::<Vec<u8>>();
+    assert_eq!(refused(&numeric(&[1, 0, 0, 0, u16::MAX]), Type::NUMERIC), "22P02");
+    assert_eq!(refused(&numeric(&[1, 0, 0, 0, 10_000]), Type::NUMERIC), "22P02");
+    assert_eq!(refused(&numeric(&[1, 0, 7, 0, 1]), Type::NUMERIC), "22P02");
+    assert_eq!(refused(b"{}", Type::JSONB), "22P02");
+    assert_eq!(refused(b"a\0b", Type::TEXT), "22021");
+    // An array whose elements say that they are arrays.
+    let words = [1, 0, 1007, 1, 1, 0];
+    assert_eq!(refused(&words.iter().flat_map(|w: &i32| w.to_be_bytes()).collect::<Vec<u8>>(), Type::INT4_ARRAY), "22P02");
+}
+
+#[test]
 fn null_takes_the_needed_type() {
     assert_eq!(decode(1, None, FieldFormat::Text, &Type::UNKNOWN, Some(&DataType::Int64), "UTC"), Ok(ScalarValue::Int64(None)));
 }

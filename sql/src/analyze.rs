@@ -75,9 +75,17 @@ fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 /// `e` over columns of `schema` as it is meant.
 pub fn expression(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     e.transform_up(|e| {
-        for change in
-            [decimals::change, rounded::change, checked::change, calendar::change, as_text::change, declared::change, joined::change, map_key, coarser]
-        {
+        for change in [
+            decimals::change,
+            rounded::change,
+            checked::change,
+            calendar::change,
+            as_text::change,
+            declared::change,
+            joined::change,
+            map_key,
+            coarser,
+        ] {
             if let Some(new) = change(&e, schema)? {
                 return Ok(Transformed::yes(new));
             }

@@ -56,7 +56,7 @@ fn arrays_in_binary_and_text() {
 
 #[test]
 fn what_no_text_could_say_is_refused() {
-    let refused = |bytes: &[u8], pg: Type| match decode(1, Some(bytes), FieldFormat::Binary, &pg, None) {
+    let refused = |bytes: &[u8], pg: Type| match decode(1, Some(bytes), FieldFormat::Binary, &pg, None, "UTC") {
         Err(bad) => bad.sqlstate,
         Ok(value) => panic!("{pg} {bytes:?}: {value}"),
     };

@@ -210,7 +210,7 @@ async fn a_text_of_several_statements_is_one_transaction() {
     let kept = async || column(&client, "SELECT a FROM s ORDER BY a").await;
     let run = async |sql: &str| code(client.batch_execute(sql).await);
     assert_eq!(run("INSERT INTO s VALUES (1); INSERT INTO s VALUES (2); SELECT 1/0").await, "22012");
-    assert_eq!(run("SET statement_timeout = 5; SELECT nosuch").await, "42703");
+    assert_eq!(run("SET statement_timeout = 5000; SELECT nosuch").await, "42703");
     assert_eq!((kept().await, column(&client, "SHOW statement_timeout").await), (vec![], vec!["0".to_owned()]));
     // What a text has written its next statement sees.
     assert_eq!(column(&client, "INSERT INTO s VALUES (1); SELECT count(*) FROM s").await, ["1"]);

@@ -15,7 +15,10 @@ use tokio::sync::Mutex as AsyncMutex;
 /// How far portals were run, by name. A query that has rows left runs as long as it is kept here, which is no longer than its portal
 /// can be named: until that is closed, bound anew, or its transaction ends.
 #[derive(Default)]
-pub struct Portals(Mutex<HashMap<String, (Weak<Portal<Stored>>, Progress)>>);
+pub struct Portals(Mutex<HashMap<String, Noted>>);
+
+/// A portal, and how far it was run.
+type Noted = (Weak<Portal<Stored>>, Progress);
 
 /// How far a portal was run.
 #[derive(Clone)]

@@ -234,7 +234,7 @@ impl Cursor<'_> {
         let name = self.name("an index")?;
         // A column may be called type too.
         let known = |n: usize| INDEX_TYPES.iter().any(|ty| self.is_word(n + 1, ty));
-        let of_known = self.find(|n, _| self.is_word(n, "TYPE") && known(n));
+        let of_known = self.find(|n, _| self.is_word(n, "TYPE") && known(n)).filter(|n| self.is_word(*n, "TYPE"));
         let len = of_known.or_else(|| self.find(|n, _| self.is_word(n, "TYPE"))).unwrap_or(0);
         let item = self.first(len);
         let expr = self.expression_within(len, "the index's expression")?;

@@ -80,14 +80,15 @@ impl Text {
 }
 
 /// Runs `f` over an argument, once for a constant.
-fn over(args: &ScalarFunctionArgs, f: impl FnOnce(&ArrayRef) -> Result<ArrayRef>) -> Result<ColumnarValue> {
+pub fn over(args: &ScalarFunctionArgs, f: impl FnOnce(&ArrayRef) -> Result<ArrayRef>) -> Result<ColumnarValue> {
     match &args.args[0] {
         ColumnarValue::Array(a) => f(a).map(ColumnarValue::Array),
         ColumnarValue::Scalar(s) => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&f(&s.to_array()?)?, 0)?)),
     }
 }
 
-fn like(args: &ReturnFieldArgs, name: &str, ty: &DataType) -> FieldRef {
+/// The field of a function's result, which is NULL where an argument is.
+pub fn like(args: &ReturnFieldArgs, name: &str, ty: &DataType) -> FieldRef {
     Arc::new(Field::new(name, ty.clone(), args.arg_fields.iter().any(|f| f.is_nullable())))
 }
 

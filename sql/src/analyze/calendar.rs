@@ -2,6 +2,7 @@
 //! that the clocks skip or show twice, and one hour of every year would never be due. A time without a zone that becomes one of a zone is
 //! a moment on the session's clocks: a column's zone says how moments are shown and moves none.
 
+use super::as_text::{like, over};
 use crate::{
     functions::{
         in_zone,
@@ -10,15 +11,14 @@ use crate::{
     },
     types::shown_in,
 };
-use arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit};
+use arrow::datatypes::{DataType, FieldRef, IntervalUnit};
 use datafusion::{
-    common::{DFSchema, Result, exec_err},
+    common::{DFSchema, Result, ScalarValue, exec_err},
     logical_expr::{
         BinaryExpr, ColumnarValue, Expr, ExprSchemable, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
         Volatility,
     },
 };
-use std::sync::Arc;
 
 pub fn change(e: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
     if let Expr::Cast(c) = e {
@@ -71,16 +71,16 @@ impl ScalarUDFImpl for Moment {
         Ok(self.to.clone())
     }
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        Ok(Arc::new(Field::new(self.name(), self.to.clone(), args.arg_fields.iter().any(|f| f.is_nullable()))))
+        Ok(like(&args, self.name(), &self.to))
     }
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
-        let [given] = arrays.as_slice() else { return exec_err!("{} takes a time", self.name()) };
-        let read = shown_in(given, &self.to)?;
-        Ok(ColumnarValue::Array(match args.config_options.execution.time_zone.as_deref() {
-            Some(zone) => in_zone(zone, given, &read)?,
-            None => read,
-        }))
+        over(&args, |given| {
+            let read = shown_in(given, &self.to)?;
+            match args.config_options.execution.time_zone.as_deref() {
+                Some(zone) => in_zone(zone, given, &read),
+                None => Ok(read),
+            }
+        })
     }
 }
 
@@ -129,13 +129,17 @@ impl ScalarUDFImpl for Plus {
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
         let types: Vec<DataType> = args.arg_fields.iter().map(|f| f.data_type().clone()).collect();
-        let nullable = args.arg_fields.iter().any(|f| f.is_nullable());
-        Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, nullable)))
+        Ok(like(&args, self.name(), &self.return_type(&types)?))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let arrays = ColumnarValue::values_to_arrays(&args.args)?;
         let [times, by] = arrays.as_slice() else { return exec_err!("{} takes a time and an interval", self.name()) };
-        Ok(ColumnarValue::Array(plus("time arithmetic", times, by, if self.op == Operator::Minus { -1 } else { 1 })?))
+        let sums = plus("time arithmetic", times, by, if self.op == Operator::Minus { -1 } else { 1 })?;
+        // Of constants the sum is one, however many rows there are.
+        match args.args.iter().all(|a| matches!(a, ColumnarValue::Scalar(_))) {
+            true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&sums, 0)?)),
+            false => Ok(ColumnarValue::Array(sums)),
+        }
     }
 }

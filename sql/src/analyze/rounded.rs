@@ -1,5 +1,6 @@
 //! Fractions cast to integers, which PostgreSQL rounds and DataFusion cuts.
 
+use super::as_text::{like, over};
 use crate::{
     functions::type_name,
     sqlstate,
@@ -7,16 +8,15 @@ use crate::{
 };
 use arrow::{
     array::{Array, ArrayRef},
-    datatypes::{DataType, Field, FieldRef},
+    datatypes::{DataType, FieldRef},
     util::display::{ArrayFormatter, FormatOptions},
 };
 use datafusion::{
-    common::{DFSchema, Result, ScalarValue},
+    common::{DFSchema, Result},
     logical_expr::{
         Cast, ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
     },
 };
-use std::sync::Arc;
 
 pub fn change(e: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
     match e {
@@ -61,12 +61,9 @@ impl ScalarUDFImpl for Rounded {
         Ok(self.to.clone())
     }
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        Ok(Arc::new(Field::new(self.name(), self.to.clone(), args.arg_fields.iter().any(|f| f.is_nullable()))))
+        Ok(like(&args, self.name(), &self.to))
     }
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        match &args.args[0] {
-            ColumnarValue::Array(a) => self.of(a).map(ColumnarValue::Array),
-            ColumnarValue::Scalar(s) => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&self.of(&s.to_array()?)?, 0)?)),
-        }
+        over(&args, |a| self.of(a))
     }
 }
